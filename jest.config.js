@@ -1,0 +1,34 @@
+/** Native ESM: `NODE_OPTIONS=--experimental-vm-modules`, which test/run.mjs sets. */
+export default {
+  rootDir: import.meta.dirname,
+  testEnvironment: 'node',
+  testMatch: ['<rootDir>/test/**/*.spec.ts'],
+  extensionsToTreatAsEsm: ['.ts'],
+  moduleNameMapper: {
+    '^(\\.{1,2}/.*)\\.js$': '$1',
+    '^nestjs-lease$': '<rootDir>/lib/index.ts',
+    '^nestjs-lease/redis$': '<rootDir>/lib/stores/redis/index.ts',
+  },
+  transform: {
+    '^.+\\.ts$': [
+      '@swc/jest',
+      {
+        sourceMaps: 'inline',
+        module: { type: 'es6' },
+        jsc: {
+          target: 'es2022',
+          parser: { syntax: 'typescript', decorators: true, explicitResourceManagement: true },
+          transform: { legacyDecorator: true, decoratorMetadata: true },
+          keepClassNames: true,
+        },
+      },
+    ],
+  },
+  setupFilesAfterEnv: ['<rootDir>/test/support/fail-on-unhandled.ts'],
+  globalSetup: '<rootDir>/test/support/global-setup.mjs',
+  collectCoverageFrom: ['lib/**/*.ts'],
+  coverageDirectory: 'coverage',
+  coverageReporters: ['text', 'lcovonly'],
+  coverageThreshold: { global: { lines: 95 } },
+  testTimeout: 20_000,
+};
