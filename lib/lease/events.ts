@@ -1,0 +1,143 @@
+import { Subject } from 'rxjs';
+
+/** @publicApi */
+export type LossReason = 'expired' | 'taken' | 'suspended' | 'max-hold';
+
+/** @publicApi */
+export type RefusalReason = 'held' | 'done' | 'unavailable';
+
+/** @publicApi */
+export type ReleaseOutcome = 'released' | 'lost' | 'unknown';
+
+interface Happening<Type extends string> {
+  readonly type: Type;
+  readonly key: string;
+  readonly at: Date;
+  /** The process it happened in. */
+  readonly instance: string;
+}
+
+/** @publicApi */
+export interface LeaseAcquiredEvent extends Happening<'acquired'> {
+  readonly fence: number;
+  readonly ttl: number;
+  /** Milliseconds from asking to having it. */
+  readonly waitedMs: number;
+}
+
+/** @publicApi */
+export interface LeaseRefusedEvent extends Happening<'refused'> {
+  readonly reason: RefusalReason;
+  readonly retryAfterMs?: number;
+  /** With `unavailable`: what the store or the connection said. */
+  readonly error?: unknown;
+}
+
+/** @publicApi */
+export interface LeaseRenewedEvent extends Happening<'renewed'> {
+  readonly fence: number;
+  /** Milliseconds of trust after it. */
+  readonly remainingMs: number;
+}
+
+/** A renewal got no answer it could use. The lease is still trusted; it is tried again while it is. @publicApi */
+export interface LeaseRenewalFailedEvent extends Happening<'renewal-failed'> {
+  readonly fence: number;
+  /** Failures since the last success. */
+  readonly failures: number;
+  readonly remainingMs: number;
+  readonly error: unknown;
+}
+
+/** @publicApi */
+export interface LeaseReleasedEvent extends Happening<'released'> {
+  readonly fence: number;
+  readonly heldMs: number;
+  readonly outcome: ReleaseOutcome;
+}
+
+/**
+ * The end of trust before release. Whoever holds the lease has stopped being the owner.
+ *
+ * @publicApi
+ */
+export interface LeaseLostEvent extends Happening<'lost'> {
+  readonly fence: number;
+  /**
+   * `expired`: not renewed in time. `taken`: the store says it is not ours any more. `suspended`: the machine
+   * slept. `max-hold`: held for as long as `maxHold` allows.
+   */
+  readonly reason: LossReason;
+  readonly heldMs: number;
+}
+
+/** @publicApi */
+export interface ElectedEvent extends Happening<'elected'> {
+  readonly group: string;
+  readonly fence: number;
+}
+
+/** @publicApi */
+export interface DeposedEvent extends Happening<'deposed'> {
+  readonly group: string;
+  readonly fence: number;
+  readonly reason: LossReason | 'stepped-down' | 'unhealthy' | 'shutdown';
+}
+
+/**
+ * Everything that happens to leases of this process. Metrics, logs and dashboards subscribe; the engine knows
+ * none of them.
+ *
+ * @publicApi
+ */
+export type LeaseEvent =
+  | LeaseAcquiredEvent
+  | LeaseRefusedEvent
+  | LeaseRenewedEvent
+  | LeaseRenewalFailedEvent
+  | LeaseReleasedEvent
+  | LeaseLostEvent
+  | ElectedEvent
+  | DeposedEvent;
+
+type WithoutCircumstances<Event> = Event extends LeaseEvent ? Omit<Event, 'at' | 'instance'> : never;
+
+/** The one stream. Events are made only when somebody listens. */
+export class LeaseEvents {
+  readonly all = new Subject<LeaseEvent>();
+  readonly lost = new Subject<LeaseLostEvent>();
+  /** Renewals that failed: apart, because the log wants them always and the rest only on demand. */
+  readonly troubles = new Subject<LeaseRenewalFailedEvent>();
+
+  constructor(
+    readonly instance: string,
+    readonly wall: () => number,
+  ) {}
+
+  emit(happening: WithoutCircumstances<LeaseEvent>): void {
+    if (this.all.observed) this.all.next(this.#complete(happening));
+  }
+
+  emitTrouble(happening: WithoutCircumstances<LeaseRenewalFailedEvent>): void {
+    const event: LeaseRenewalFailedEvent = this.#complete(happening);
+    this.all.next(event);
+    this.troubles.next(event);
+  }
+
+  emitLost(happening: WithoutCircumstances<LeaseLostEvent>): LeaseLostEvent {
+    const event: LeaseLostEvent = this.#complete(happening);
+    this.all.next(event);
+    this.lost.next(event);
+    return event;
+  }
+
+  #complete<Event extends LeaseEvent>(happening: object): Event {
+    return { ...happening, instance: this.instance, at: new Date(this.wall()) } as Event;
+  }
+
+  complete(): void {
+    this.all.complete();
+    this.lost.complete();
+    this.troubles.complete();
+  }
+}

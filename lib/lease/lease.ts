@@ -1,0 +1,143 @@
+import { merge, take, type Observable } from 'rxjs';
+import type { Duration } from './duration.js';
+import type { LeaseLostEvent, ReleaseOutcome } from './events.js';
+import type { Holding } from './holding.js';
+
+/** What a handle asks of the engine that made it. */
+export interface LeaseKeeper {
+  release(lease: Lease): Promise<ReleaseOutcome>;
+  renew(lease: Lease, ttl: Duration | undefined): Promise<void>;
+}
+
+/**
+ * The handle a holder has: ownership of a key for a time, and the means to know that it is over.
+ *
+ * @example
+ * ```ts
+ * await using lease = await leases.acquire('report:42');
+ * for (const page of pages) {
+ *   lease.assertHeld();
+ *   await store.write(page, { fence: lease.fence, signal: lease.signal });
+ * }
+ * ```
+ * @publicApi
+ */
+export class Lease implements AsyncDisposable {
+  readonly #keeper: LeaseKeeper;
+  readonly #holdings: readonly Holding[];
+  #abort: AbortController | undefined;
+  #outcome: Promise<ReleaseOutcome> | undefined;
+
+  /** The keys that are held: one, unless several were asked for; sorted. */
+  readonly keys: readonly string[];
+
+  /** @internal */
+  constructor(keeper: LeaseKeeper, holdings: readonly Holding[]) {
+    this.#keeper = keeper;
+    this.#holdings = holdings;
+    this.keys = holdings.map((holding) => holding.key);
+  }
+
+  /** The key; of several, all of them with ` + ` between. */
+  get key(): string {
+    return this.keys.join(' + ');
+  }
+
+  /**
+   * The fence: grows with every grant of the key, stays the same over renewals. Of several keys the highest;
+   * hand {@link Lease.fenceOf} to storage that guards one of them.
+   */
+  get fence(): number {
+    return this.#holdings.reduce((highest, { fence }) => Math.max(highest, fence), 0);
+  }
+
+  /** The fence of one of the keys. */
+  fenceOf(key: string): number | undefined {
+    return this.#holdings.find((holding) => holding.key === key)?.fence;
+  }
+
+  /** Milliseconds the store keeps it without a renewal. */
+  get ttl(): number {
+    return this.#holdings.reduce((least, { ttl }) => Math.min(least, ttl), Infinity);
+  }
+
+  /** Aborts when the lease is lost, with a `LeaseLostException` as the reason. A release does not abort it. */
+  get signal(): AbortSignal {
+    const [first] = this.#holdings;
+    if (this.#holdings.length === 1) return first!.signal;
+    if (this.#abort === undefined) {
+      const abort = new AbortController();
+      this.#abort = abort;
+      for (const { signal } of this.#holdings) {
+        const follow = (): void => abort.abort(signal.reason);
+        if (signal.aborted) follow();
+        else signal.addEventListener('abort', follow, { once: true });
+      }
+    }
+    return this.#abort.signal;
+  }
+
+  /** Emits when the lease is lost, to late subscribers too, then completes. Completes alone after a release. */
+  get lost$(): Observable<LeaseLostEvent> {
+    return merge(...this.#holdings.map((holding) => holding.lost$)).pipe(take(1));
+  }
+
+  /** Whether it may be acted upon now. Looks at the clock: true is never older than this call. */
+  get isHeld(): boolean {
+    return this.#outcome === undefined && this.#holdings.every((holding) => holding.isHeld);
+  }
+
+  /** Milliseconds of trust left if no renewal succeeds; 0 when it is over. */
+  get remaining(): number {
+    if (!this.isHeld) return 0;
+    return this.#holdings.reduce(
+      (least, holding) => Math.min(least, Math.max(0, holding.remaining)),
+      Infinity,
+    );
+  }
+
+  /** Throws `LeaseLostException` unless the lease is held now. */
+  assertHeld(): void {
+    if (this.isHeld) return;
+    const ended = this.#holdings.find((holding) => !holding.isHeld) ?? this.#holdings[0]!;
+    throw ended.lostException();
+  }
+
+  /**
+   * Renews now, and with `ttl` from now on for that long. Never shortens what is already granted. Rejects with
+   * `LeaseLostException` when it is over, with `LeaseUnavailableException` when the store gives no answer.
+   */
+  async renew(ttl?: Duration): Promise<void> {
+    this.assertHeld();
+    await this.#keeper.renew(this, ttl);
+  }
+
+  /**
+   * Gives the key back. May be called any number of times and never rejects: `lost` when it was not ours any
+   * more, `unknown` when the store did not answer (the key then frees itself by its ttl).
+   */
+  release(): Promise<ReleaseOutcome> {
+    this.#outcome ??= this.#keeper.release(this);
+    return this.#outcome;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+
+  /** @internal */
+  get holdings(): readonly Holding[] {
+    return this.#holdings;
+  }
+
+  /** @internal */
+  get isReleased(): boolean {
+    return this.#outcome !== undefined;
+  }
+
+  /** A lease may end up in a log: what people need, and no token (rule 15). */
+  toJSON(): { key: string; fence: number; ttl: number; isHeld: boolean; remaining: number } {
+    const { key, fence, ttl, isHeld, remaining } = this;
+    return { key, fence, ttl, isHeld, remaining };
+  }
+}
