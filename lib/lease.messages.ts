@@ -1,9 +1,11 @@
 /** Every sentence a person may read. An error says what happened, to which key, and what can be done. */
 
 const show = (value: unknown): string => {
-  if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);
+  if (typeof value === 'string')
+    return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);
   if (typeof value === 'function') return 'a function';
-  if (typeof value === 'object' && value !== null) return `an ${Array.isArray(value) ? 'array' : 'object'}`;
+  if (typeof value === 'object' && value !== null)
+    return `an ${Array.isArray(value) ? 'array' : 'object'}`;
   return String(value);
 };
 
@@ -12,8 +14,12 @@ const show = (value: unknown): string => {
 export const BAD_DURATION = (option: string, value: unknown): string =>
   `"${option}" is ${show(value)}; it must be a number of milliseconds or a number with a unit: '250ms', '10s', '5m', '2h', '1d'.`;
 
-export const BAD_DURATION_RANGE = (option: string, value: unknown, min: number, max: number): string =>
-  `"${option}" is ${show(value)}; it must be from ${min} ms to ${max} ms.`;
+export const BAD_DURATION_RANGE = (
+  option: string,
+  value: unknown,
+  min: number,
+  max: number,
+): string => `"${option}" is ${show(value)}; it must be from ${min} ms to ${max} ms.`;
 
 export const BAD_KEY = (what: string, key: unknown, why: string): string =>
   `The ${what} ${show(key)} ${why}. A ${what} is a string of 1 to 512 bytes without control characters.`;
@@ -26,7 +32,8 @@ export const BAD_NAMESPACE = (namespace: unknown): string =>
 export const BAD_OPTION = (option: string, value: unknown, expected: string): string =>
   `"${option}" is ${show(value)}; it must be ${expected}.`;
 
-export const BAD_OPTIONS = (value: unknown): string => `The options are ${show(value)}; they must be an object.`;
+export const BAD_OPTIONS = (value: unknown): string =>
+  `The options are ${show(value)}; they must be an object.`;
 
 export const UNKNOWN_OPTION = (option: string, known: readonly string[]): string =>
   `There is no option "${option}". Options are: ${known.join(', ')}.`;
@@ -42,7 +49,8 @@ export const ONCE_ON_REENTRY = (key: string, once: string): string =>
 export const LEASE_HELD = (key: string, retryAfterMs: number | undefined): string =>
   `"${key}" is held by somebody else${retryAfterMs === undefined ? '' : `; it can be free in ${retryAfterMs} ms`}.`;
 
-export const LEASE_DONE = (key: string, once: string): string => `"${once}" of "${key}" is done already.`;
+export const LEASE_DONE = (key: string, once: string): string =>
+  `"${once}" of "${key}" is done already.`;
 
 const WHY_LOST = {
   expired: 'it was not renewed in time',
@@ -64,7 +72,8 @@ export const STALE_FENCE = (resource: string, fence: number, highest: number): s
 
 // — the store
 
-export const NO_ANSWER = (ms: number): string => `The lease store did not answer within ${Math.round(ms)} ms.`;
+export const NO_ANSWER = (ms: number): string =>
+  `The lease store did not answer within ${Math.round(ms)} ms.`;
 
 export const NO_TELLING = (store: string, answer: unknown): string =>
   `The ${store} lease store answered ${show(answer)}, from which nothing follows.`;
@@ -73,3 +82,80 @@ export const SLOW_GRANT = (ttl: number): string =>
   `The lease was granted so late that nothing of its ttl of ${ttl} ms could be trusted.`;
 
 export const SHUTTING_DOWN = (): string => 'The application is shutting down.';
+
+// — Redis
+
+export const BAD_REDIS_CONNECTION = (value: unknown): string =>
+  `RedisLeaseStore was given ${show(value)}; it needs a URL like redis://localhost:6379, ioredis options, or an ioredis client. Is the environment variable set?`;
+
+export const BAD_REDIS_URL = (): string =>
+  'RedisLeaseStore was given a string that is no Redis URL; it must begin with redis:// or rediss://, or be the path of a socket.';
+
+export const NOT_CONNECTED = (): string => 'There is no connection to Redis.';
+
+export const BAD_REPLY = (command: string): string =>
+  `Redis answered ${command} with something that is no answer to it. Is another program using the same keys?`;
+
+export const CLAIM_TOO_LATE = (): string =>
+  'The claim reached Redis after the time it was to be answered in; it was not executed.';
+
+// — the log
+
+export const MEMORY_STORE = (store: string): string =>
+  `Leases are kept by the ${store} store: they protect this process only. Give LeaseModule a shared store before a second instance runs.`;
+
+const because = (error: unknown): string => {
+  const cause =
+    error instanceof Error && error.cause instanceof Error ? ` (${error.cause.message})` : '';
+  return `${error instanceof Error ? error.message : String(error)}${cause}`;
+};
+
+export const STORE_NOT_OPEN = (store: string, error: unknown): string =>
+  `The ${store} lease store is not reachable: ${because(error)} Claims are refused as unavailable until it is.`;
+
+export const RENEWAL_FAILED = (key: string, remainingMs: number, error: unknown): string =>
+  `The lease on "${key}" could not be renewed: ${because(error)} It is trusted for ${Math.round(remainingMs)} ms more, and tried again until then.`;
+
+export const LEFT_TO_TTL = (keys: readonly string[]): string =>
+  `Work under ${keys.map(show).join(', ')} did not stop in time. Its lease was not released, so that nobody works beside it; it ends by its ttl.`;
+
+export const CAMPAIGN_FAILED = (group: string): string =>
+  `The election of "${group}" met an error; this instance abstains and tries again.`;
+
+export const HOOK_FAILED = (method: string): string => `${method} threw.`;
+
+export const HOOK_NOT_STATIC = (method: string): string =>
+  `${method} is never called: its provider is request-scoped or transient, and events belong to no request.`;
+
+export const SKIPPED = (method: string, why: string): string => `${method} skipped: ${why}`;
+
+export const SKIPPED_CLOSING = (): string => 'the application is shutting down.';
+
+export const RAN_WITHOUT_LEASE = (method: string): string =>
+  `${method} runs without its lease, as onUnavailable: 'run' allows: the store is unavailable.`;
+
+// — decorators
+
+export const MISSING_MODULE_HINT =
+  'LeaseModule: @WithLease and @LeaderOnly need LeaseModule.forRoot() in the imports of the root module';
+
+export const NOT_MANAGED = (method: string): string =>
+  `${method} is under a lease, but its object was not made by Nest's injector (made with new, useFactory or useValue), so no lease can be taken. Nothing was run. Register the class itself as a provider, or call LeaseService.run().`;
+
+export const NOT_A_METHOD = (decorator: string, name: string): string =>
+  `@${decorator} on ${name}: it can only decorate a method.`;
+
+export const SYNC_METHOD = (method: string): string =>
+  `${method} is under a lease, but is synchronous: a lease is taken and given back over time. Make it async, or return a Promise, an Observable or an async generator.`;
+
+export const KEY_FUNCTION_THREW = (method: string): string =>
+  `The key function of @WithLease on ${method} threw. Nothing was run; its error is the cause.`;
+
+export const PARAMETER_WITHOUT_LEASE = (decorator: string, method: string): string =>
+  `@${decorator}() in ${method} would never be filled: the method has no @WithLease or @LeaderOnly.`;
+
+export const SAME_DEFAULT_KEY = (key: string): string =>
+  `Two classes would share the lease "${key}", because both are named so and neither @WithLease names a key. Give each a key of its own.`;
+
+export const BAD_DECORATOR_OPTION = (method: string, reason: string): string =>
+  `${method}: ${reason}`;

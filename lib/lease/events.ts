@@ -100,7 +100,9 @@ export type LeaseEvent =
   | ElectedEvent
   | DeposedEvent;
 
-type WithoutCircumstances<Event> = Event extends LeaseEvent ? Omit<Event, 'at' | 'instance'> : never;
+type WithoutCircumstances<Event> = Event extends LeaseEvent
+  ? Omit<Event, 'at' | 'instance'>
+  : never;
 
 /** The one stream. Events are made only when somebody listens. */
 export class LeaseEvents {

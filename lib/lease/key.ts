@@ -20,16 +20,29 @@ export function assertKey(key: unknown, what = 'key'): asserts key is string {
   }
 }
 
+/** What a lease is to be on: what people call it, and what the store does. */
+export interface Target {
+  readonly key: string;
+  readonly qualified: string;
+}
+
 /** One key or several, checked, sorted and without repetition: everybody takes them in the same order. */
-export function toKeys(key: string | readonly string[]): readonly string[] {
+export function toTargets(namespace: string, key: string | readonly string[]): readonly Target[] {
   if (!Array.isArray(key)) {
     assertKey(key);
-    return [key];
+    return [{ key, qualified: qualify(namespace, key) }];
   }
   if (key.length === 0) throw new RangeError(EMPTY_KEYS());
   for (const one of key) assertKey(one);
-  return [...new Set(key as string[])].sort();
+  const keys = [...new Set(key as string[])].sort();
+  return keys.map((one) => ({ key: one, qualified: qualify(namespace, one) }));
 }
+
+/** Elections have a namespace of their own: no user's key is ever a leadership. */
+export const toElectionTarget = (namespace: string, group: string): Target => ({
+  key: `election:${group}`,
+  qualified: qualify(`${namespace}:election`, group),
+});
 
 export function assertNamespace(namespace: unknown): asserts namespace is string {
   if (typeof namespace !== 'string' || !NAMESPACE.test(namespace)) {

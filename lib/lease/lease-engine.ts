@@ -4,13 +4,21 @@ import { LeaseHeldException } from '../exceptions/lease-held.exception.js';
 import { LeaseUnavailableException } from '../exceptions/lease-unavailable.exception.js';
 import { NO_TELLING, ONCE_ON_REENTRY, SHUTTING_DOWN, SLOW_GRANT } from '../lease.messages.js';
 import type { LeaseOptions } from '../lease.options.js';
-import type { Claim, Grant, Hold, LeaseStore, Refusal, ReleaseHow } from '../stores/lease-store.js';
+import type {
+  Claim,
+  Grant,
+  Hold,
+  LeaseRecord,
+  LeaseStore,
+  Refusal,
+  ReleaseHow,
+} from '../stores/lease-store.js';
 import { Agenda } from './agenda.js';
 import { systemClock, type Clock } from './clock.js';
 import { parseDuration, type Duration } from './duration.js';
 import { LeaseEvents, type ReleaseOutcome } from './events.js';
 import { Holding, type HoldingKeeper } from './holding.js';
-import { qualify, toKeys } from './key.js';
+import { toElectionTarget, toTargets, type Target } from './key.js';
 import { LeaseScope } from './lease-scope.js';
 import { Lease, type LeaseKeeper } from './lease.js';
 import { NoAnswerError, withPatience } from './patience.js';
@@ -44,7 +52,7 @@ interface Attempt {
   holding: Holding | undefined;
 }
 
-type KeyRefusal = Refusal & { readonly key: string };
+export type KeyRefusal = Refusal & { readonly key: string };
 
 /** No answer is waited for longer than this, however long the ttl. */
 const PATIENCE_AT_MOST = 5_000;
@@ -71,7 +79,7 @@ export class LeaseEngine {
   readonly #working = new Set<Lease>();
   readonly #background = new Set<Promise<unknown>>();
   readonly #closing = new AbortController();
-  #idle: (() => void)[] = [];
+  readonly #onWorkEnded = new Set<() => void>();
 
   constructor(options: LeaseEngineOptions) {
     this.#store = options.store;
@@ -112,7 +120,7 @@ export class LeaseEngine {
 
   async tryAcquire(key: string | readonly string[], options?: LeaseOptions): Promise<Lease | null> {
     const resolved = this.resolve({ ...options, wait: options?.wait ?? 0 });
-    const answer = await this.#obtain(toKeys(key), resolved);
+    const answer = await this.#obtain(toTargets(this.#namespace, key), resolved);
     if (answer instanceof Lease) return answer;
     if (answer.reason === 'unavailable') throw this.#exception(answer, resolved);
     return null;
@@ -120,9 +128,31 @@ export class LeaseEngine {
 
   async acquire(key: string | readonly string[], options?: LeaseOptions): Promise<Lease> {
     const resolved = this.resolve(options);
-    const answer = await this.#obtain(toKeys(key), resolved);
+    const answer = await this.#obtain(toTargets(this.#namespace, key), resolved);
     if (answer instanceof Lease) return answer;
     throw this.#exception(answer, resolved);
+  }
+
+  /** The leadership of a group, or why not. */
+  campaign(group: string, options: LeaseOptions): Promise<Lease | KeyRefusal> {
+    return this.#obtain([toElectionTarget(this.#namespace, group)], this.resolve(options));
+  }
+
+  /** Another handle on what a live lease holds: the lease is given back when the last of them is. */
+  enter(lease: Lease): Lease {
+    lease.assertHeld();
+    for (const holding of lease.holdings) holding.uses++;
+    return this.#handle(lease.holdings);
+  }
+
+  inspect(key: string): Promise<LeaseRecord | null> {
+    const [target] = toTargets(this.#namespace, key);
+    return this.#store
+      .inspect(target!.qualified)
+      .then((record) => record && { ...record, key })
+      .catch((error: unknown) => {
+        throw new LeaseUnavailableException(key, this.#store.name, error);
+      });
   }
 
   async run<T>(
@@ -147,35 +177,42 @@ export class LeaseEngine {
     } finally {
       await lease.release();
       this.#working.delete(lease);
-      if (this.#working.size === 0) for (const tell of this.#idle.splice(0)) tell();
+      for (const look of this.#onWorkEnded) look();
     }
   }
 
-  /** Waits until no leased work is in flight, at most for `ms`; says whether that was reached. */
+  /** Waits until the leased work that is in flight now has ended, at most for `ms`; says whether it has. */
   async idle(ms: number): Promise<boolean> {
-    if (this.#working.size === 0) return true;
+    const inFlight = [...this.#working];
+    const isOver = (): boolean => inFlight.every((lease) => !this.#working.has(lease));
+    if (isOver()) return true;
     await new Promise<void>((resolve) => {
-      const limit = this.agenda.after(ms, resolve);
-      this.#idle.push(() => {
+      const limit = this.agenda.after(ms, () => end());
+      const look = (): void => {
+        if (isOver()) end();
+      };
+      const end = (): void => {
         this.agenda.cancel(limit);
+        this.#onWorkEnded.delete(look);
         resolve();
-      });
+      };
+      this.#onWorkEnded.add(look);
     });
-    return this.#working.size === 0;
+    return isOver();
   }
 
   /**
    * Stop, then release (rule 11): lets work in flight finish for `grace` while its leases are renewed, then
-   * aborts their signals, waits once more, and gives back what has stopped. What has not is left to its ttl:
-   * to release it would invite a second owner beside it. Returns the keys that were left so.
+   * aborts their signals, gives them `stopGrace` to stop, and gives back what has. What has not is left to its
+   * ttl: to release it would invite a second owner beside it. Returns the keys that were left so.
    */
-  async close(grace: number): Promise<readonly string[]> {
+  async close(grace: number, stopGrace: number): Promise<readonly string[]> {
     this.#closing.abort(new Error(SHUTTING_DOWN()));
     await this.idle(grace);
     for (const lease of this.#leases) {
       for (const holding of lease.holdings) holding.abort(this.#closing.signal.reason);
     }
-    await this.idle(grace);
+    await this.idle(stopGrace);
     const left = [...this.#working];
     for (const lease of left) for (const holding of lease.holdings) this.agenda.cancel(holding);
     await Promise.all(
@@ -192,7 +229,13 @@ export class LeaseEngine {
     tell: (holding, reason) => {
       this.agenda.cancel(holding);
       const { key, fence } = holding;
-      return this.events.emitLost({ type: 'lost', key, fence, reason, heldMs: this.#heldMs(holding) });
+      return this.events.emitLost({
+        type: 'lost',
+        key,
+        fence,
+        reason,
+        heldMs: this.#heldMs(holding),
+      });
     },
     lost: (holding) => {
       if (holding.lossReason !== 'taken') this.#giveBack(holding.hold);
@@ -213,16 +256,17 @@ export class LeaseEngine {
   };
 
   /** All of the keys, in their order, or none of them. */
-  async #obtain(keys: readonly string[], options: ResolvedOptions): Promise<Lease | KeyRefusal> {
+  async #obtain(targets: readonly Target[], options: ResolvedOptions): Promise<Lease | KeyRefusal> {
     const startedAt = this.#clock.now();
     options.signal?.throwIfAborted();
     const taken: Holding[] = [];
     try {
-      for (const key of keys) {
-        const answer = this.#enterAgain(key, options) ?? (await this.#take(key, options, startedAt));
+      for (const target of targets) {
+        const answer =
+          this.#enterAgain(target, options) ?? (await this.#take(target, options, startedAt));
         if (!(answer instanceof Holding)) {
           await this.#backOut(taken);
-          return this.#refused({ ...answer, key });
+          return this.#refused({ ...answer, key: target.key });
         }
         taken.push(answer);
         // Waiting for one key may have outlasted another.
@@ -232,7 +276,11 @@ export class LeaseEngine {
       await this.#backOut(taken);
       throw error;
     }
-    const lease = new Lease(this.#leaseKeeper, taken);
+    return this.#handle(taken);
+  }
+
+  #handle(holdings: readonly Holding[]): Lease {
+    const lease = new Lease(this.#leaseKeeper, holdings);
     this.#leases.add(lease);
     return lease;
   }
@@ -261,8 +309,8 @@ export class LeaseEngine {
   }
 
   /** A key that this async context holds already is entered again, under the same fence. */
-  #enterAgain(key: string, options: ResolvedOptions): Holding | undefined {
-    const holding = this.scope.find(key)?.holdings.find((one) => one.key === key);
+  #enterAgain({ key, qualified }: Target, options: ResolvedOptions): Holding | undefined {
+    const holding = this.scope.find(qualified);
     if (holding === undefined) return undefined;
     if (holding.state === 'releasing' || holding.state === 'released') return undefined;
     // rule 4: work whose lease was lost does not go on under a new one as if nothing had happened
@@ -274,9 +322,12 @@ export class LeaseEngine {
     return holding;
   }
 
-  async #take(key: string, options: ResolvedOptions, startedAt: number): Promise<Holding | Refusal> {
+  async #take(
+    { key, qualified }: Target,
+    options: ResolvedOptions,
+    startedAt: number,
+  ): Promise<Holding | Refusal> {
     if (this.isClosing) return this.#unavailable(this.#closing.signal.reason);
-    const qualified = qualify(this.#namespace, key);
     const attempt: Attempt = {
       key,
       qualified,
@@ -336,10 +387,7 @@ export class LeaseEngine {
         // The first request has its full time even when `wait` is shorter: else a short wait on a slow network
         // would never get an answer that no wait at all gets.
         const patience = patienceFor(options.ttl);
-        const claim = this.#claim(
-          attempt,
-          place.asked === 1 ? patience : Math.min(patience, left),
-        );
+        const claim = this.#claim(attempt, place.asked === 1 ? patience : Math.min(patience, left));
         const answer = await Promise.race([claim, end.aborted]);
         if (answer === undefined) continue;
         if (answer instanceof Holding) {
@@ -424,7 +472,8 @@ export class LeaseEngine {
     }
     if (answer?.granted === true && Number.isSafeInteger(answer.fence) && answer.fence > 0) {
       const trust = new Trust(this.#clock, mono, wall, ttl);
-      if (!attempt.over && trust.remaining > 0) return this.#hold(attempt, hold, answer, trust, mono);
+      if (!attempt.over && trust.remaining > 0)
+        return this.#hold(attempt, hold, answer, trust, mono);
       attempt.inDoubt = true;
       this.#late(attempt, hold);
       return this.#unavailable(new Error(SLOW_GRANT(ttl)));
@@ -470,7 +519,9 @@ export class LeaseEngine {
 
   /** Best effort, in the background: the ttl does it if this does not. */
   #giveBack(hold: Hold): void {
-    const given = withPatience(this.agenda, patienceFor(hold.ttl), () => this.#store.release(hold, {}))
+    const given = withPatience(this.agenda, patienceFor(hold.ttl), () =>
+      this.#store.release(hold, {}),
+    )
       .then(
         (freed) => freed && this.#hint(hold.key),
         () => {},

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Holding } from './holding.js';
 import type { Lease } from './lease.js';
 
 interface Scope {
@@ -18,10 +19,11 @@ export class LeaseScope {
     return this.#scopes.run({ lease, outer: this.#scopes.getStore() }, work);
   }
 
-  /** The innermost lease of this context that covers the key. */
-  find(key: string): Lease | undefined {
+  /** What the innermost lease of this context that covers the key holds of it. */
+  find(qualified: string): Holding | undefined {
     for (let scope = this.#scopes.getStore(); scope !== undefined; scope = scope.outer) {
-      if (scope.lease.keys.includes(key)) return scope.lease;
+      const found = scope.lease.holdings.find(({ hold }) => hold.key === qualified);
+      if (found !== undefined) return found;
     }
     return undefined;
   }

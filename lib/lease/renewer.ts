@@ -25,7 +25,9 @@ export class Renewer {
   plan(holding: Holding, mono: number): void {
     // Jitter only ever makes it earlier: a third of the ttl is the promise.
     const third = holding.ttl / 3;
-    holding.renewAt = holding.options.renew ? mono + third * (0.85 + 0.15 * this.random()) : Infinity;
+    holding.renewAt = holding.options.renew
+      ? mono + third * (0.85 + 0.15 * this.random())
+      : Infinity;
     this.#schedule(holding);
   }
 

@@ -1,9 +1,4 @@
-import {
-  BAD_OPTION,
-  BAD_OPTIONS,
-  NO_PERMITS,
-  UNKNOWN_OPTION,
-} from '../lease.messages.js';
+import { BAD_OPTION, BAD_OPTIONS, NO_PERMITS, UNKNOWN_OPTION } from '../lease.messages.js';
 import type { LeaseOptions } from '../lease.options.js';
 import type { LeaseStore } from '../stores/lease-store.js';
 import { LONGEST, parseDuration } from './duration.js';
@@ -60,7 +55,12 @@ export function resolveOptions(
   }
   if (permits > 1 && !limits.permits) throw new RangeError(NO_PERMITS(store.name));
   if (once !== undefined) assertKey(once, 'once');
-  const duration = (name: keyof LeaseOptions, fallback: number, min: number, max = LONGEST): number =>
+  const duration = (
+    name: keyof LeaseOptions,
+    fallback: number,
+    min: number,
+    max = LONGEST,
+  ): number =>
     options[name] === undefined ? fallback : parseDuration(options[name], name, { min, max });
   return {
     // The default is checked too: it may not fit this store.

@@ -1,0 +1,175 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { finished, type Readable } from 'node:stream';
+import { StreamableFile } from '@nestjs/common';
+import { isObservable, Observable, type Subscription } from 'rxjs';
+import type { Lease } from '../lease/lease.js';
+
+/**
+ * Takes the lease and runs `work` inside it; `invoke` calls the method itself. The lease is held until the work's
+ * promise settles.
+ */
+export type RunLeased = (
+  work: (lease: Lease | undefined, invoke: () => unknown) => Promise<unknown>,
+) => Promise<unknown>;
+
+/** A promise that others settle. */
+function deferred<T = void>(): {
+  promise: Promise<T>;
+  resolve: (value: T) => void;
+  reject: (error: unknown) => void;
+} {
+  let resolve!: (value: T) => void;
+  let reject!: (error: unknown) => void;
+  const promise = new Promise<T>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  return { promise, resolve, reject };
+}
+
+/**
+ * The method's promise. When it yields a stream of some kind the caller gets that at once, and the lease is held
+ * until the stream is over.
+ */
+export function holdPromise(run: RunLeased, check: (returned: unknown) => void): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    run(async (lease, invoke) => {
+      const returned = invoke();
+      check(returned);
+      const result: unknown = await (returned as Promise<unknown>);
+      if (isObservable(result)) {
+        const over = deferred();
+        resolve(follow(result, lease, over));
+        await over.promise;
+      } else if (result instanceof StreamableFile) {
+        const over = untilClosed(result.getStream(), lease);
+        resolve(result);
+        await over;
+      }
+      return result;
+    }).then(resolve, reject);
+  });
+}
+
+/** An Observable that takes the lease when it is subscribed to, and gives it back when it is over. */
+export function holdObservable(run: RunLeased): Observable<unknown> {
+  return new Observable((subscriber) => {
+    const over = deferred();
+    let inner: Subscription | undefined;
+    const running = run(async (lease, invoke) => {
+      const returned: unknown = await (invoke() as Promise<unknown>);
+      if (!isObservable(returned)) return;
+      if (!subscriber.closed) {
+        inner = follow(returned, lease, over).subscribe({
+          next: (value) => subscriber.next(value),
+          // Told below, when the lease has been given back.
+          error: () => {},
+        });
+        await over.promise;
+      }
+    });
+    running.then(
+      () => subscriber.complete(),
+      (error: unknown) => subscriber.error(error),
+    );
+    return () => {
+      inner?.unsubscribe();
+      over.resolve();
+    };
+  });
+}
+
+/** The same values in the lease's context; errs when the lease is lost; tells `over` how it ended. */
+function follow(
+  source: Observable<unknown>,
+  lease: Lease | undefined,
+  over: { resolve: () => void; reject: (error: unknown) => void },
+): Observable<unknown> {
+  const inScope = AsyncLocalStorage.snapshot();
+  return new Observable((subscriber) => {
+    const onLost = (): void => fail(lease!.signal.reason);
+    const fail = (error: unknown): void => {
+      over.reject(error);
+      subscriber.error(error);
+    };
+    if (lease?.signal.aborted) return onLost();
+    lease?.signal.addEventListener('abort', onLost, { once: true });
+    subscriber.add(() => {
+      lease?.signal.removeEventListener('abort', onLost);
+      over.resolve();
+    });
+    subscriber.add(
+      inScope(() =>
+        source.subscribe({
+          next: (value) => subscriber.next(value),
+          error: fail,
+          complete: () => {
+            over.resolve();
+            subscriber.complete();
+          },
+        }),
+      ),
+    );
+    return undefined;
+  });
+}
+
+/** Until the stream is closed, however it ends; a lost lease ends it. */
+function untilClosed(stream: Readable, lease: Lease | undefined): Promise<void> {
+  const { promise, resolve, reject } = deferred();
+  const onLost = (): void => void stream.destroy(lease!.signal.reason as Error);
+  if (lease?.signal.aborted) onLost();
+  else lease?.signal.addEventListener('abort', onLost, { once: true });
+  finished(stream, (error) => {
+    lease?.signal.removeEventListener('abort', onLost);
+    if (error) reject(error);
+    else resolve();
+  });
+  return promise;
+}
+
+/** An async generator that takes the lease at its first step and gives it back after its last. */
+export async function* holdGenerator(run: RunLeased): AsyncGenerator<unknown, unknown, unknown> {
+  const opened = deferred<
+    { iterator: AsyncIterator<unknown>; step: <T>(act: () => T) => T } | undefined
+  >();
+  const over = deferred();
+  const running = run(async (lease, invoke) => {
+    const inScope = AsyncLocalStorage.snapshot();
+    opened.resolve({
+      iterator: invoke() as AsyncIterator<unknown>,
+      step: (act) => {
+        lease?.assertHeld();
+        return inScope(act);
+      },
+    });
+    await over.promise;
+  });
+  running.then(
+    () => opened.resolve(undefined),
+    (error: unknown) => opened.reject(error),
+  );
+  const started = await opened.promise;
+  // Skipped: nothing to yield.
+  if (started === undefined) return undefined;
+  const { iterator, step } = started;
+  try {
+    let sent: unknown;
+    for (;;) {
+      const { done, value } = await step(() => iterator.next(sent));
+      if (done) {
+        over.resolve();
+        await running;
+        return value as unknown;
+      }
+      sent = yield value;
+    }
+  } catch (error) {
+    over.reject(error);
+    throw error;
+  } finally {
+    over.resolve();
+    await iterator.return?.();
+    await running.catch(() => {});
+  }
+}

@@ -1,0 +1,46 @@
+import { BAD_DECORATOR_OPTION, BAD_OPTION } from '../lease.messages.js';
+import { assertKey } from '../lease/key.js';
+import { LEADER_ONLY, type LeaderOnlyPlan } from './lease.metadata.js';
+import type { LeasedMethodDecorator } from './with-lease.decorator.js';
+import { wrapMethod } from './wrap-method.js';
+
+/** @publicApi */
+export interface LeaderOnlyOptions {
+  /**
+   * When this instance does not lead: throw 409 `NOT_LEADER`, or return `undefined`.
+   * @default 'throw'; 'skip' under `@Cron`, `@Interval` and `@Timeout`
+   */
+  onNotLeader?: 'throw' | 'skip';
+}
+
+/**
+ * Runs the method only on the instance that leads the group, with the leadership's fence and signal.
+ *
+ * @param group - by default the group of the module's `election` options
+ *
+ * @example
+ * ```ts
+ * @Interval(1000)
+ * @LeaderOnly('outbox')
+ * async dispatch(@CurrentLease() lease: Lease) {}
+ * ```
+ * @publicApi
+ */
+export function LeaderOnly(
+  group?: string,
+  options: LeaderOnlyOptions = {},
+): LeasedMethodDecorator<[]> {
+  return ((target: object, methodName: string | symbol, descriptor: PropertyDescriptor) => {
+    if (group !== undefined) assertKey(group, 'group');
+    const { onNotLeader } = options;
+    if (![undefined, 'throw', 'skip'].includes(onNotLeader)) {
+      const reason = BAD_OPTION('onNotLeader', onNotLeader, 'one of throw, skip');
+      throw new TypeError(BAD_DECORATOR_OPTION(String(methodName), reason));
+    }
+    const plan: LeaderOnlyPlan = { group, onNotLeader };
+    wrapMethod('LeaderOnly', target, methodName, descriptor, (methods, call, work) =>
+      methods.leaderOnly(plan, call, work),
+    );
+    Reflect.defineMetadata(LEADER_ONLY, plan, descriptor.value as object);
+  }) as LeasedMethodDecorator<[]>;
+}

@@ -1,0 +1,52 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { ElectionService } from '../election/election.service.js';
+import {
+  BAD_DECORATOR_OPTION,
+  PARAMETER_WITHOUT_LEASE,
+  SAME_DEFAULT_KEY,
+} from '../lease.messages.js';
+import { LeaseEngine } from '../lease/lease-engine.js';
+import { ClassMethods, type ClassMethod } from './class-methods.js';
+import { leaderOnlyPlanOf, parametersOf, withLeasePlanOf } from './lease.metadata.js';
+
+/** Looks at every decorated method at start, so that what is wrong is told then and elections begin. */
+@Injectable()
+export class LeasedMethodsExplorer implements OnModuleInit {
+  readonly #defaultKeys = new Map<string, object>();
+
+  constructor(
+    private readonly classes: ClassMethods,
+    private readonly engine: LeaseEngine,
+    private readonly elections: ElectionService,
+  ) {}
+
+  onModuleInit(): void {
+    for (const one of this.classes.all()) {
+      this.#checkParameters(one);
+      this.#checkWithLease(one);
+      const leaderOnly = leaderOnlyPlanOf(one.method);
+      if (leaderOnly) this.elections.leadership(leaderOnly.group);
+    }
+  }
+
+  #checkParameters({ prototype, name, method, label }: ClassMethod): void {
+    const [parameter] = parametersOf(prototype, name);
+    if (parameter === undefined || withLeasePlanOf(method) || leaderOnlyPlanOf(method)) return;
+    throw new TypeError(PARAMETER_WITHOUT_LEASE(parameter.what, label));
+  }
+
+  #checkWithLease({ prototype, method, label }: ClassMethod): void {
+    const plan = withLeasePlanOf(method);
+    if (plan === undefined) return;
+    try {
+      this.engine.resolve(plan.lease);
+    } catch (error) {
+      const Kind = error instanceof RangeError ? RangeError : TypeError;
+      throw new Kind(BAD_DECORATOR_OPTION(label, (error as Error).message));
+    }
+    if (plan.key !== undefined) return;
+    const other = this.#defaultKeys.get(label);
+    if (other !== undefined && other !== prototype) throw new TypeError(SAME_DEFAULT_KEY(label));
+    this.#defaultKeys.set(label, prototype);
+  }
+}

@@ -1,0 +1,59 @@
+export { LeaseModule } from './lease.module.js';
+export { type LeaseModuleAsyncOptions } from './lease.module-definition.js';
+export {
+  type ElectionOptions,
+  type LeaseModuleOptions,
+  type LeaseOptions,
+} from './lease.options.js';
+export { LeaseService } from './lease.service.js';
+export { Lease } from './lease/lease.js';
+export { type Duration } from './lease/duration.js';
+export {
+  type DeposedEvent,
+  type ElectedEvent,
+  type LeaseAcquiredEvent,
+  type LeaseEvent,
+  type LeaseLostEvent,
+  type LeaseRefusedEvent,
+  type LeaseReleasedEvent,
+  type LeaseRenewalFailedEvent,
+  type LeaseRenewedEvent,
+  type LossReason,
+  type RefusalReason,
+  type ReleaseOutcome,
+} from './lease/events.js';
+
+export { ElectionService } from './election/election.service.js';
+export { Leadership } from './election/leadership.js';
+
+export { CurrentLease, Fence } from './decorators/fence.decorator.js';
+export { LeaderOnly, type LeaderOnlyOptions } from './decorators/leader-only.decorator.js';
+export { OnDeposed, OnElected, OnLeaseLost } from './decorators/lease-hooks.decorator.js';
+export {
+  WithLease,
+  type Leasable,
+  type LeasedMethodDecorator,
+  type LeaseKey,
+  type WithLeaseOptions,
+} from './decorators/with-lease.decorator.js';
+
+export { LeaseException } from './exceptions/lease.exception.js';
+export { LeaseDoneException } from './exceptions/lease-done.exception.js';
+export { LeaseHeldException } from './exceptions/lease-held.exception.js';
+export { LeaseLostException } from './exceptions/lease-lost.exception.js';
+export { LeaseUnavailableException } from './exceptions/lease-unavailable.exception.js';
+export { NotLeaderException } from './exceptions/not-leader.exception.js';
+export { StaleFenceException } from './exceptions/stale-fence.exception.js';
+
+export { MemoryLeaseStore } from './stores/memory/memory-lease-store.js';
+export {
+  type Claim,
+  type Grant,
+  type Hold,
+  type LeaseHolder,
+  type LeaseRecord,
+  type LeaseStore,
+  type Refusal,
+  type ReleaseHow,
+  type RenewOutcome,
+} from './stores/lease-store.js';
