@@ -12,7 +12,7 @@ const tell = (fact: object): void => console.log(JSON.stringify(fact));
 class Books {
   @Cron('* * * * * *')
   @WithLease()
-  close(@Fence() fence: number): void {
+  async close(@Fence() fence: number): Promise<void> {
     tell({ fence });
   }
 }
