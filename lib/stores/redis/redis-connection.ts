@@ -1,5 +1,10 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import { BAD_REDIS_CONNECTION, BAD_REDIS_URL, NOT_CONNECTED } from '../../lease.messages.js';
+import {
+  BAD_REDIS_CONNECTION,
+  BAD_REDIS_URL,
+  NOT_CONNECTED,
+  REDIS_CLUSTER,
+} from '../../lease.messages.js';
 
 /**
  * What keeps a claim from running after nobody waits for it: nothing is queued while there is no connection, and
@@ -12,13 +17,16 @@ const NEVER_LATE = {
   autoResendUnfulfilledCommands: false,
   // The shape of replies that the store reads.
   replyMapping: 'legacy',
+  stringNumbers: false,
 } as const satisfies RedisOptions;
 
 /** What finds out soon that a connection is dead, and is back soon after the server is. */
 const LIVELY = {
   connectTimeout: 2_000,
   socketTimeout: 2_000,
-  retryStrategy: (tries: number) => Math.min(25 * 2 ** Math.min(tries, 6), 1_000),
+  disconnectTimeout: 500,
+  // Seldom enough for a server that is down, often enough for a short ttl to survive a short trouble.
+  retryStrategy: (tries: number) => Math.min(25 * 2 ** tries, 250),
   connectionName: 'nestjs-lease',
 } as const satisfies RedisOptions;
 
@@ -38,12 +46,28 @@ export interface IoredisClient {
  * with its database, key prefix, TLS and user. The user's client itself is left alone.
  */
 export function connectionFor(to: string | RedisOptions | IoredisClient | undefined): Redis {
+  const client = unconnected(to);
+  // Every claim that waits for the connection listens, and there may be hundreds of them at a start.
+  client.setMaxListeners(0);
+  // Without a listener ioredis writes to the console; who asked is told by a refusal with its cause.
+  client.on('error', (error) => {
+    // ioredis goes on in database 0 when it may not have the one it was told.
+    if (commandOf(error) === 'select') client.disconnect();
+    hideSecrets(error);
+  });
+  return client;
+}
+
+function unconnected(to: string | RedisOptions | IoredisClient | undefined): Redis {
   if (typeof to === 'string') {
     assertUrl(to);
     return new Redis(to, { ...LIVELY, ...NEVER_LATE });
   }
-  if (typeof to !== 'object' || to === null) throw new TypeError(BAD_REDIS_CONNECTION(to));
+  if (typeof to !== 'object' || to === null || Array.isArray(to)) {
+    throw new TypeError(BAD_REDIS_CONNECTION(to));
+  }
   if (isClient(to)) {
+    if ('isCluster' in to && to.isCluster === true) throw new TypeError(REDIS_CLUSTER());
     // A database chosen by SELECT after connecting is where the user is now.
     const { condition, options } = to as IoredisClient & {
       condition?: { select?: number };
@@ -70,6 +94,34 @@ function assertUrl(url: string): void {
   if (protocol !== 'redis:' && protocol !== 'rediss:') throw new TypeError(BAD_REDIS_URL());
 }
 
+/** Resolves when the socket is gone. The connection cannot be used again: make another. */
+export function hangUp(client: Redis): Promise<void> {
+  const isUp = ['connecting', 'connect', 'ready'].includes(client.status);
+  client.disconnect();
+  return isUp ? new Promise((resolve) => client.once('end', resolve)) : Promise.resolve();
+}
+
+/**
+ * Takes from an error of ioredis what must not get into a log: the arguments of its command, among them owner
+ * tokens and the password of AUTH (rule 15).
+ */
+export function hideSecrets<T>(error: T): T {
+  if (!(error instanceof Error)) return error;
+  if ('command' in error) delete error.command;
+  if (ARGUMENTS.test(error.message)) {
+    const { name } = error;
+    return Object.assign(new Error(error.message.replace(ARGUMENTS, '')), { name }) as T;
+  }
+  return error;
+}
+
+// Of a server that does not know a command.
+const ARGUMENTS = /,? with args beginning with.*/s;
+
+function commandOf(error: unknown): string | undefined {
+  return (error as { command?: { name?: string } }).command?.name;
+}
+
 /** Resolves when the connection can be used; rejects when this try to connect failed, or after `ms`. */
 export function untilReady(client: Redis, ms: number): Promise<void> {
   if (client.status === 'ready') return Promise.resolve();
@@ -82,7 +134,7 @@ export function untilReady(client: Redis, ms: number): Promise<void> {
     };
     const onReady = (): void => settle(resolve);
     const onError = (error: unknown): void => {
-      cause = error;
+      cause = hideSecrets(error);
     };
     const onClose = (): void => settle(() => reject(new Error(NOT_CONNECTED(), { cause })));
     const limit = setTimeout(onClose, ms);

@@ -16,9 +16,15 @@ const escape = (text: string): string =>
 const unescape = (text: string): string =>
   text.replace(/%(25|7B|7D)/g, (_, code: string) => String.fromCharCode(parseInt(code, 16)));
 
-export function redisKeys(qualified: string): RedisKeys {
+function leaseName(qualified: string): string {
+  // Whoever uses the store by itself may have no namespace; the engine always has one.
+  if (!qualified.includes('/')) return `{${escape(qualified)}}`;
   const { namespace, key } = unqualify(qualified);
-  const lease = `${namespace}:{${escape(key)}}`;
+  return `${escape(namespace)}:{${escape(key)}}`;
+}
+
+export function redisKeys(qualified: string): RedisKeys {
+  const lease = leaseName(qualified);
   return {
     lease,
     permits: `${lease}:permits`,
@@ -28,16 +34,17 @@ export function redisKeys(qualified: string): RedisKeys {
 
 /** The qualified key of a lease's name, or nothing when it is the name of something else. */
 export function qualifiedKey(lease: string): string | undefined {
-  const match = /^([^{}]*):\{([^{}]*)\}$/s.exec(lease);
-  return match ? `${match[1]}/${unescape(match[2]!)}` : undefined;
+  const match = /^(?:([^{}]*):)?\{([^{}]*)\}$/s.exec(lease);
+  if (match === null) return undefined;
+  const [, namespace, key] = match;
+  return namespace === undefined ? unescape(key!) : `${unescape(namespace)}/${unescape(key!)}`;
 }
 
 /** A SCAN pattern for the leases whose qualified key begins with `prefix`. */
 export function scanPattern(keyPrefix: string, prefix: string): string {
-  const slash = prefix.indexOf('/');
-  if (slash < 0) return `${literal(keyPrefix + prefix)}*:{*}`;
+  if (!prefix.includes('/')) return `${literal(keyPrefix)}*{*}`;
   const { namespace, key } = unqualify(prefix);
-  return `${literal(`${keyPrefix}${namespace}:{${escape(key)}`)}*}`;
+  return `${literal(`${keyPrefix}${escape(namespace)}:{${escape(key)}`)}*}`;
 }
 
 const literal = (text: string): string => text.replace(/[\\*?[\]]/g, (char) => `\\${char}`);

@@ -13,7 +13,13 @@ import {
   type ReleaseHow,
   type RenewOutcome,
 } from '../lease-store.js';
-import { connectionFor, untilReady, type IoredisClient } from './redis-connection.js';
+import {
+  connectionFor,
+  hangUp,
+  hideSecrets,
+  untilReady,
+  type IoredisClient,
+} from './redis-connection.js';
 import { qualifiedKey, redisKeys, scanPattern } from './redis-keys.js';
 import { scripts } from './scripts.js';
 import { ServerTime } from './server-time.js';
@@ -39,6 +45,7 @@ const HELD = 0;
 const GRANTED = 1;
 const DONE = 2;
 const LATE = 3;
+const RENEWED: Readonly<Record<number, RenewOutcome>> = { 0: 'gone', 1: 'renewed' };
 const CONNECT_PATIENCE = 2_000;
 
 /**
@@ -57,9 +64,10 @@ export class RedisLeaseStore implements LeaseStore {
   readonly name = 'Redis';
   readonly limits = { minTtl: 50, maxTtl: 86_400_000, permits: true, push: false, shared: true };
 
-  readonly #client: Redis;
+  readonly #connect: () => Redis;
   readonly #time = new ServerTime();
   readonly #retention: number;
+  #client: Redis;
   #closed = false;
 
   constructor(
@@ -69,14 +77,15 @@ export class RedisLeaseStore implements LeaseStore {
     this.#retention = parseDuration(options.fenceRetention ?? '24h', 'fenceRetention', {
       min: 1_000,
     });
-    this.#client = connectionFor(connection);
-    // Without a listener ioredis writes to the console; who asked is told by a refusal with its cause.
-    this.#client.on('error', () => {});
-    this.#client.on('close', () => this.#time.forget());
+    this.#connect = () => connectionFor(connection).on('close', () => this.#time.forget());
+    this.#client = this.#connect();
   }
 
   async open(): Promise<void> {
-    this.#closed = false;
+    if (this.#closed) {
+      this.#closed = false;
+      this.#client = this.#connect();
+    }
     await untilReady(this.#client, CONNECT_PATIENCE);
     await this.#learnTime();
   }
@@ -93,9 +102,10 @@ export class RedisLeaseStore implements LeaseStore {
       this.#time.heard(now);
       switch (verdict) {
         case GRANTED:
+          if (figure <= 0) throw new Error(BAD_REPLY('acquire'));
           return { granted: true, fence: figure };
         case HELD:
-          return { granted: false, reason: 'held', retryAfterMs: figure };
+          return { granted: false, reason: 'held', retryAfterMs: Math.max(0, figure) };
         case DONE:
           return { granted: false, reason: 'done' };
         case LATE:
@@ -116,22 +126,24 @@ export class RedisLeaseStore implements LeaseStore {
     });
     const longest = holds.reduce((most, { ttl }) => Math.max(most, ttl), 0);
     const args = holds.flatMap(({ token, ttl, permits }) => [token, ms(ttl), permits]);
-    const [now, ...outcomes] = numbers(
-      await this.#run(scripts.renew, keys, [this.#retentionOf(longest), ...args]),
-    );
+    const reply = await this.#run(scripts.renew, keys, [this.#retentionOf(longest), ...args]);
+    const [now, ...outcomes] = integers(reply, 'renew');
+    if (outcomes.length !== holds.length) throw new Error(BAD_REPLY('renew'));
     this.#time.heard(now!);
-    return outcomes.map((outcome) => (outcome === 1 ? 'renewed' : 'gone'));
+    return outcomes.map((outcome) => RENEWED[outcome] ?? 'unknown');
   }
 
   async release(
-    { key, token, permits }: Hold,
+    { key, token, ttl, permits }: Hold,
     { keepFor = 0, done }: ReleaseHow,
   ): Promise<boolean> {
     await this.#ready(CONNECT_PATIENCE);
     const names = redisKeys(key);
     const keys = [names.lease, names.permits, ...(done ? [names.mark(done.once)] : [])];
-    const args = [token, permits, ms(keepFor), ms(done?.remember ?? 0)];
-    return Number(await this.#run(scripts.release, keys, args)) === 1;
+    const args = [token, permits, ms(keepFor), ms(done?.remember ?? 0), this.#retentionOf(ttl)];
+    const freed = await this.#run(scripts.release, keys, args);
+    if (freed !== 0 && freed !== 1) throw new Error(BAD_REPLY('release'));
+    return freed === 1;
   }
 
   async inspect(key: string): Promise<LeaseRecord | null> {
@@ -162,8 +174,9 @@ export class RedisLeaseStore implements LeaseStore {
 
   /** Closes our own connection; a client that was passed in is the user's. {@link open} opens it again. */
   async close(): Promise<void> {
+    if (this.#closed) return;
     this.#closed = true;
-    this.#client.disconnect();
+    await hangUp(this.#client);
   }
 
   async #claim(claim: Claim, deadline: number): Promise<readonly [number, number, number]> {
@@ -179,8 +192,8 @@ export class RedisLeaseStore implements LeaseStore {
             [names.lease, names.permits, ...mark],
             [...args, permits],
           );
-    const [verdict = NaN, now = NaN, figure = 0] = numbers(reply);
-    if (!Number.isFinite(now) || !Number.isFinite(figure)) throw new Error(BAD_REPLY('acquire'));
+    const [verdict = NaN, now, figure = 0] = integers(reply, 'acquire');
+    if (now === undefined) throw new Error(BAD_REPLY('acquire'));
     return [verdict, now, figure];
   }
 
@@ -189,8 +202,14 @@ export class RedisLeaseStore implements LeaseStore {
   }
 
   async #learnTime(): Promise<void> {
-    const [seconds = NaN, micros = NaN] = numbers(await this.#client.time());
-    this.#time.heard(seconds * 1_000 + Math.floor(micros / 1_000));
+    const reply: unknown = await this.#client.time().catch((error: unknown) => {
+      throw hideSecrets(error);
+    });
+    // Without a clock there is no deadline, and a claim without one could be executed late (rule 2).
+    const isTime = Array.isArray(reply) && reply.length === 2 && reply.every(isDigits);
+    if (!isTime) throw new Error(BAD_REPLY('TIME'));
+    const now = Number(reply[0]) * 1_000 + Math.floor(Number(reply[1]) / 1_000);
+    this.#time.heard(now);
   }
 
   #ready(patience: number): Promise<void> | undefined {
@@ -204,11 +223,16 @@ export class RedisLeaseStore implements LeaseStore {
     keys: readonly string[],
     args: readonly (string | number)[],
   ): Promise<unknown> {
+    const client = this.#client;
     try {
-      return await this.#client.evalsha(script.sha1, keys.length, ...keys, ...args);
+      return await client
+        .evalsha(script.sha1, keys.length, ...keys, ...args)
+        .catch((error: unknown) => {
+          if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
+          return client.eval(script.source, keys.length, ...keys, ...args);
+        });
     } catch (error) {
-      if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
-      return await this.#client.eval(script.source, keys.length, ...keys, ...args);
+      throw hideSecrets(error);
     }
   }
 }
@@ -216,13 +240,21 @@ export class RedisLeaseStore implements LeaseStore {
 /** Redis counts whole milliseconds; up, so that a claim never ends before the holder thinks it does. */
 const ms = (value: number): number => Math.ceil(value);
 
-function numbers(reply: unknown): number[] {
-  return Array.isArray(reply) ? reply.map(Number) : [];
+const isDigits = (text: unknown): boolean => typeof text === 'string' && /^\d{1,15}$/.test(text);
+
+/** Whole numbers and nothing else: on an answer that our scripts cannot have given, nothing is granted or lost. */
+function integers(reply: unknown, command: string): number[] {
+  if (!Array.isArray(reply) || reply.length === 0 || !reply.every(Number.isSafeInteger)) {
+    throw new Error(BAD_REPLY(command));
+  }
+  return reply;
 }
 
 function toRecord(key: string, reply: unknown): LeaseRecord | null {
-  if (!Array.isArray(reply)) throw new Error(BAD_REPLY('inspect'));
-  const now = Number(reply[0]);
+  if (!Array.isArray(reply) || !Number.isSafeInteger(reply[0])) {
+    throw new Error(BAD_REPLY('inspect'));
+  }
+  const now: number = reply[0];
   const lease = pairs(reply[1]);
   const permits = pairs(reply[2]);
   const ends: number[] = [];

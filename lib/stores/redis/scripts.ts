@@ -9,7 +9,7 @@ export interface LuaScript {
 export const scripts = {
   acquirePermit: {
     name: 'acquire-permit',
-    sha1: 'bd42b7715a8bb15899beb9f4d8a1bf55b54281d5',
+    sha1: 'd251f738dc8f489b023ea77f9872366d7b1dab2c',
     source: `-- Takes one of several permits of a key, or says why not. One atomic step (rule 1).
 --
 -- Holders of permits are members of a sorted set: token, scored by until; \`kept:<fence>\` for a permit that stays
@@ -25,7 +25,7 @@ export const scripts = {
 local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local now = math.floor(micros / 1000)
-if now > tonumber(ARGV[3]) then
+if now >= tonumber(ARGV[3]) then
   return { 3, now }
 end
 local till = now + tonumber(ARGV[2])
@@ -38,13 +38,16 @@ local lease = redis.call('HMGET', KEYS[1], 'until', 'fence', 'shared', 'permit:'
 local shared = tonumber(lease[3]) or 0
 
 local function take(fence)
+  shared = math.max(shared, till)
+  -- Not before the last of them: each comes with a retention made for its own ttl.
+  local outlive = math.max(tonumber(ARGV[4]), shared - now)
   redis.call('ZADD', KEYS[2], till, ARGV[1])
   redis.call(
-    'HSET', KEYS[1], 'shared', math.max(shared, till), 'fence', math.max(tonumber(lease[2]) or 0, fence),
+    'HSET', KEYS[1], 'shared', shared, 'fence', math.max(tonumber(lease[2]) or 0, fence),
     'permit:' .. ARGV[1], string.format('%.0f', fence) .. ':' .. string.format('%.0f', now) .. ':' .. ARGV[5]
   )
-  redis.call('PEXPIRE', KEYS[1], ARGV[4])
-  redis.call('PEXPIRE', KEYS[2], ARGV[4])
+  redis.call('PEXPIRE', KEYS[1], outlive)
+  redis.call('PEXPIRE', KEYS[2], outlive)
   return { 1, now, fence }
 end
 
@@ -70,7 +73,7 @@ return take(math.max((tonumber(lease[2]) or 0) + 1, micros))
   },
   acquire: {
     name: 'acquire',
-    sha1: '60996d254da9702432ae51a4ba04b11053a2abb7',
+    sha1: 'e835d5da2d6f9879b889f0cc61c51df59206bd48',
     source: `-- Takes a key for one holder alone, or says why not. One atomic step (rule 1).
 --
 -- The lease is a hash: fence (the last one granted), owner, until, since, instance (of the holder; owner is empty
@@ -90,7 +93,7 @@ return take(math.max((tonumber(lease[2]) or 0) + 1, micros))
 local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local now = math.floor(micros / 1000)
-if now > tonumber(ARGV[3]) then
+if now >= tonumber(ARGV[3]) then
   return { 3, now }
 end
 local lease = redis.call('HMGET', KEYS[1], 'owner', 'until', 'fence', 'shared')
@@ -131,7 +134,7 @@ return { now, redis.call('HGETALL', KEYS[1]), redis.call('ZRANGE', KEYS[2], 0, -
   },
   release: {
     name: 'release',
-    sha1: '5c56b0250b1fc5d597906f400929cb9ccc0c37c2',
+    sha1: '172c03c68db45d5395d5192f9a24412628bd6740',
     source: `-- Frees what the token still holds, and nothing else (rule 7). The fence stays behind (rule 8).
 --
 -- KEYS[1] the lease        KEYS[2] its permits
@@ -139,11 +142,13 @@ return { now, redis.call('HGETALL', KEYS[1]), redis.call('ZRANGE', KEYS[2], 0, -
 -- ARGV[1] owner token      ARGV[2] permits (1: it has the key alone)
 -- ARGV[3] keep the place taken for so many ms more, 0 to free it
 -- ARGV[4] remember the mark for so many ms
+-- ARGV[5] retention, ms
 --
 -- Returns 1 freed, 0 not this token's any more: expired, taken by another, or released before
 local time = redis.call('TIME')
 local now = math.floor((time[1] * 1000000 + time[2]) / 1000)
 local keep = tonumber(ARGV[3])
+local retention = tonumber(ARGV[5])
 if ARGV[2] == '1' then
   local held = redis.call('HMGET', KEYS[1], 'owner', 'until')
   if held[1] ~= ARGV[1] or (tonumber(held[2]) or 0) <= now then
@@ -151,6 +156,7 @@ if ARGV[2] == '1' then
   end
   if keep > 0 then
     redis.call('HSET', KEYS[1], 'owner', '', 'until', now + keep)
+    redis.call('PEXPIRE', KEYS[1], math.max(retention, keep))
   else
     redis.call('HDEL', KEYS[1], 'owner', 'until', 'since', 'instance')
   end
@@ -166,7 +172,10 @@ else
   end
   local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')
   if last[2] then
+    local outlive = math.max(retention, tonumber(last[2]) - now)
     redis.call('HSET', KEYS[1], 'shared', last[2])
+    redis.call('PEXPIRE', KEYS[1], outlive)
+    redis.call('PEXPIRE', KEYS[2], outlive)
   else
     redis.call('HDEL', KEYS[1], 'shared')
   end
@@ -179,7 +188,7 @@ return 1
   },
   renew: {
     name: 'renew',
-    sha1: '3175dc201d28c7d9f39eb5317db0120d020e2329',
+    sha1: '44c80ae34ab7276daa043cab0f86c0c5c4f0be89',
     source: `-- Prolongs many leases in one step. Never shortens, never re-creates, never takes (rule 5).
 --
 -- KEYS    for each hold: the lease, its permits
@@ -189,6 +198,7 @@ return 1
 -- Returns { now, outcome, … } with one outcome per hold: 1 renewed, 0 not this token's any more
 local time = redis.call('TIME')
 local now = math.floor((time[1] * 1000000 + time[2]) / 1000)
+local retention = tonumber(ARGV[1])
 local reply = { now }
 for i = 1, #KEYS / 2 do
   local lease, permits = KEYS[2 * i - 1], KEYS[2 * i]
@@ -199,8 +209,9 @@ for i = 1, #KEYS / 2 do
     local till = tonumber(held[2]) or 0
     if held[1] == token and till > now then
       outcome = 1
-      redis.call('HSET', lease, 'until', math.max(till, now + ttl))
-      redis.call('PEXPIRE', lease, ARGV[1])
+      till = math.max(till, now + ttl)
+      redis.call('HSET', lease, 'until', till)
+      redis.call('PEXPIRE', lease, math.max(retention, till - now))
     end
   else
     local till = tonumber(redis.call('ZSCORE', permits, token)) or 0
@@ -208,9 +219,11 @@ for i = 1, #KEYS / 2 do
       outcome = 1
       till = math.max(till, now + ttl)
       redis.call('ZADD', permits, till, token)
-      redis.call('HSET', lease, 'shared', math.max(till, tonumber(redis.call('HGET', lease, 'shared')) or 0))
-      redis.call('PEXPIRE', lease, ARGV[1])
-      redis.call('PEXPIRE', permits, ARGV[1])
+      local shared = math.max(till, tonumber(redis.call('HGET', lease, 'shared')) or 0)
+      local outlive = math.max(retention, shared - now)
+      redis.call('HSET', lease, 'shared', shared)
+      redis.call('PEXPIRE', lease, outlive)
+      redis.call('PEXPIRE', permits, outlive)
     end
   end
   reply[i + 1] = outcome

@@ -22,8 +22,8 @@ export class ServerTime {
     this.#said = undefined;
   }
 
-  /** Milliseconds of the server's clock at which `ms` from now will have passed. */
+  /** The millisecond of the server's clock before which `ms` from now will not have passed: rounded to be early. */
   deadline(ms: number): number {
-    return Math.ceil(this.#said! + performance.now() - this.#heardAt + ms);
+    return Math.floor(this.#said! + performance.now() - this.#heardAt + ms);
   }
 }

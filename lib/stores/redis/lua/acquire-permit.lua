@@ -13,7 +13,7 @@
 local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local now = math.floor(micros / 1000)
-if now > tonumber(ARGV[3]) then
+if now >= tonumber(ARGV[3]) then
   return { 3, now }
 end
 local till = now + tonumber(ARGV[2])
@@ -26,13 +26,16 @@ local lease = redis.call('HMGET', KEYS[1], 'until', 'fence', 'shared', 'permit:'
 local shared = tonumber(lease[3]) or 0
 
 local function take(fence)
+  shared = math.max(shared, till)
+  -- Not before the last of them: each comes with a retention made for its own ttl.
+  local outlive = math.max(tonumber(ARGV[4]), shared - now)
   redis.call('ZADD', KEYS[2], till, ARGV[1])
   redis.call(
-    'HSET', KEYS[1], 'shared', math.max(shared, till), 'fence', math.max(tonumber(lease[2]) or 0, fence),
+    'HSET', KEYS[1], 'shared', shared, 'fence', math.max(tonumber(lease[2]) or 0, fence),
     'permit:' .. ARGV[1], string.format('%.0f', fence) .. ':' .. string.format('%.0f', now) .. ':' .. ARGV[5]
   )
-  redis.call('PEXPIRE', KEYS[1], ARGV[4])
-  redis.call('PEXPIRE', KEYS[2], ARGV[4])
+  redis.call('PEXPIRE', KEYS[1], outlive)
+  redis.call('PEXPIRE', KEYS[2], outlive)
   return { 1, now, fence }
 end
 

@@ -17,7 +17,7 @@
 local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local now = math.floor(micros / 1000)
-if now > tonumber(ARGV[3]) then
+if now >= tonumber(ARGV[3]) then
   return { 3, now }
 end
 local lease = redis.call('HMGET', KEYS[1], 'owner', 'until', 'fence', 'shared')

@@ -5,11 +5,13 @@
 -- ARGV[1] owner token      ARGV[2] permits (1: it has the key alone)
 -- ARGV[3] keep the place taken for so many ms more, 0 to free it
 -- ARGV[4] remember the mark for so many ms
+-- ARGV[5] retention, ms
 --
 -- Returns 1 freed, 0 not this token's any more: expired, taken by another, or released before
 local time = redis.call('TIME')
 local now = math.floor((time[1] * 1000000 + time[2]) / 1000)
 local keep = tonumber(ARGV[3])
+local retention = tonumber(ARGV[5])
 if ARGV[2] == '1' then
   local held = redis.call('HMGET', KEYS[1], 'owner', 'until')
   if held[1] ~= ARGV[1] or (tonumber(held[2]) or 0) <= now then
@@ -17,6 +19,7 @@ if ARGV[2] == '1' then
   end
   if keep > 0 then
     redis.call('HSET', KEYS[1], 'owner', '', 'until', now + keep)
+    redis.call('PEXPIRE', KEYS[1], math.max(retention, keep))
   else
     redis.call('HDEL', KEYS[1], 'owner', 'until', 'since', 'instance')
   end
@@ -32,7 +35,10 @@ else
   end
   local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')
   if last[2] then
+    local outlive = math.max(retention, tonumber(last[2]) - now)
     redis.call('HSET', KEYS[1], 'shared', last[2])
+    redis.call('PEXPIRE', KEYS[1], outlive)
+    redis.call('PEXPIRE', KEYS[2], outlive)
   else
     redis.call('HDEL', KEYS[1], 'shared')
   end

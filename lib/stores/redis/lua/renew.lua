@@ -7,6 +7,7 @@
 -- Returns { now, outcome, … } with one outcome per hold: 1 renewed, 0 not this token's any more
 local time = redis.call('TIME')
 local now = math.floor((time[1] * 1000000 + time[2]) / 1000)
+local retention = tonumber(ARGV[1])
 local reply = { now }
 for i = 1, #KEYS / 2 do
   local lease, permits = KEYS[2 * i - 1], KEYS[2 * i]
@@ -17,8 +18,9 @@ for i = 1, #KEYS / 2 do
     local till = tonumber(held[2]) or 0
     if held[1] == token and till > now then
       outcome = 1
-      redis.call('HSET', lease, 'until', math.max(till, now + ttl))
-      redis.call('PEXPIRE', lease, ARGV[1])
+      till = math.max(till, now + ttl)
+      redis.call('HSET', lease, 'until', till)
+      redis.call('PEXPIRE', lease, math.max(retention, till - now))
     end
   else
     local till = tonumber(redis.call('ZSCORE', permits, token)) or 0
@@ -26,9 +28,11 @@ for i = 1, #KEYS / 2 do
       outcome = 1
       till = math.max(till, now + ttl)
       redis.call('ZADD', permits, till, token)
-      redis.call('HSET', lease, 'shared', math.max(till, tonumber(redis.call('HGET', lease, 'shared')) or 0))
-      redis.call('PEXPIRE', lease, ARGV[1])
-      redis.call('PEXPIRE', permits, ARGV[1])
+      local shared = math.max(till, tonumber(redis.call('HGET', lease, 'shared')) or 0)
+      local outlive = math.max(retention, shared - now)
+      redis.call('HSET', lease, 'shared', shared)
+      redis.call('PEXPIRE', lease, outlive)
+      redis.call('PEXPIRE', permits, outlive)
     end
   end
   reply[i + 1] = outcome
