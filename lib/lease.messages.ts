@@ -27,7 +27,7 @@ export const BAD_KEY = (what: string, key: unknown, why: string): string =>
 export const EMPTY_KEYS = (): string => 'The list of keys is empty; name at least one key.';
 
 export const BAD_NAMESPACE = (namespace: unknown): string =>
-  `"namespace" is ${show(namespace)}; it must be 1 to 100 letters, digits and _ . : -`;
+  `"namespace" is ${show(namespace)}; it must be 1 to 100 letters, digits and _ . : -, and not end in ":election", where leaderships are kept.`;
 
 export const BAD_OPTION = (option: string, value: unknown, expected: string): string =>
   `"${option}" is ${show(value)}; it must be ${expected}.`;
@@ -65,6 +65,9 @@ export const LEASE_LOST = (key: string, reason: keyof typeof WHY_LOST | undefine
 export const LEASE_STORE_UNAVAILABLE = (key: string, store: string): string =>
   `The ${store} lease store did not say whether "${key}" is free. Nothing was run.`;
 
+export const NOT_GRANTED_CLOSING = (key: string): string =>
+  `"${key}" was not granted: the application is shutting down. Nothing was run.`;
+
 export const NOT_LEADER = (group: string): string => `This instance does not lead "${group}".`;
 
 export const STALE_FENCE = (resource: string, fence: number, highest: number): string =>
@@ -90,6 +93,9 @@ export const BAD_REDIS_CONNECTION = (value: unknown): string =>
 
 export const BAD_REDIS_URL = (): string =>
   'RedisLeaseStore was given a string that is no Redis URL; it must begin with redis:// or rediss://, or be the path of a socket.';
+
+export const REDIS_CLUSTER = (): string =>
+  'RedisLeaseStore was given a cluster client; it works with one server, or one master behind Sentinel. Give it the URL of one.';
 
 export const NOT_CONNECTED = (): string => 'There is no connection to Redis.';
 
@@ -121,6 +127,15 @@ export const LEFT_TO_TTL = (keys: readonly string[]): string =>
 
 export const CAMPAIGN_FAILED = (group: string): string =>
   `The election of "${group}" met an error; this instance abstains and tries again.`;
+
+export const NO_HEALTH = (ms: number): string =>
+  `campaignWhen did not answer within ${Math.round(ms)} ms, which counts as no.`;
+
+export const LEADER_STUCK = (group: string): string =>
+  `Work of the leader of "${group}" goes on although this instance has stepped down and its signal has aborted. Nobody else is elected before it stops.`;
+
+export const STORE_NOT_CLOSED = (store: string, error: unknown): string =>
+  `The ${store} lease store could not be closed: ${because(error)}`;
 
 export const HOOK_FAILED = (method: string): string => `${method} threw.`;
 

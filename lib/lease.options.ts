@@ -60,7 +60,10 @@ export interface ElectionOptions {
    * @default the module's `ttl`
    */
   ttl?: Duration;
-  /** Asked before every try to be elected and while leading; an instance that says no abstains, or steps down. */
+  /**
+   * Asked before every try to be elected and while leading; an instance that says no abstains, or steps down. An
+   * error, or no answer within a third of the ttl, is a no.
+   */
   campaignWhen?: () => boolean | Promise<boolean>;
 }
 

@@ -1,5 +1,5 @@
 import { HttpStatus } from '@nestjs/common';
-import { LEASE_STORE_UNAVAILABLE } from '../lease.messages.js';
+import { LEASE_STORE_UNAVAILABLE, NOT_GRANTED_CLOSING } from '../lease.messages.js';
 import { LeaseException } from './lease.exception.js';
 
 /**
@@ -8,12 +8,12 @@ import { LeaseException } from './lease.exception.js';
  * @publicApi
  */
 export class LeaseUnavailableException extends LeaseException {
-  constructor(key: string, store: string, cause?: unknown) {
+  constructor(key: string, store: string, cause?: unknown, isShuttingDown = false) {
     super(
       HttpStatus.SERVICE_UNAVAILABLE,
       'LEASE_STORE_UNAVAILABLE',
       key,
-      LEASE_STORE_UNAVAILABLE(key, store),
+      isShuttingDown ? NOT_GRANTED_CLOSING(key) : LEASE_STORE_UNAVAILABLE(key, store),
       undefined,
       cause,
     );

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import type { Clock } from './clock.js';
 
 /** Something that is to happen at a time. `slot` belongs to the agenda; start it at -1. */
@@ -52,12 +53,14 @@ export class Agenda {
     return appointment;
   }
 
+  /** Keeps at once what is left: somebody waits for each of them, and would for ever. */
   stop(): void {
     this.clock.clearTimer(this.#timer);
     this.#timer = undefined;
     this.#armedFor = Infinity;
-    for (const appointment of this.#heap) appointment.slot = -1;
-    this.#heap.length = 0;
+    const left = this.#heap.splice(0);
+    for (const appointment of left) appointment.slot = -1;
+    for (const appointment of left) this.#keep(appointment);
   }
 
   #arm(): void {
@@ -80,14 +83,18 @@ export class Agenda {
       const first = this.#heap[0];
       if (first === undefined || first.due > now) break;
       this.cancel(first);
-      try {
-        first.keep();
-      } catch (error) {
-        process.emitWarning(error instanceof Error ? error : String(error));
-      }
+      this.#keep(first);
     }
     this.#armedFor = Infinity;
     this.#arm();
+  }
+
+  #keep(appointment: Appointment): void {
+    try {
+      appointment.keep();
+    } catch (error) {
+      process.emitWarning(error instanceof Error ? error : inspect(error));
+    }
   }
 
   #put(appointment: Appointment, slot: number): void {

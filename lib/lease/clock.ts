@@ -1,6 +1,8 @@
 /**
  * The time a lease lives by. The engine never reads a clock or sets a timer in another way, so that a
  * simulation can own time.
+ *
+ * @publicApi
  */
 export interface Clock {
   /** Monotonic milliseconds, with fractions. May stand still while the machine is suspended. */

@@ -9,7 +9,8 @@ export type RefusalReason = 'held' | 'done' | 'unavailable';
 /** @publicApi */
 export type ReleaseOutcome = 'released' | 'lost' | 'unknown';
 
-interface Happening<Type extends string> {
+/** What every event has. @publicApi */
+export interface LeaseEventBase<Type extends string> {
   readonly type: Type;
   readonly key: string;
   readonly at: Date;
@@ -18,7 +19,7 @@ interface Happening<Type extends string> {
 }
 
 /** @publicApi */
-export interface LeaseAcquiredEvent extends Happening<'acquired'> {
+export interface LeaseAcquiredEvent extends LeaseEventBase<'acquired'> {
   readonly fence: number;
   readonly ttl: number;
   /** Milliseconds from asking to having it. */
@@ -26,7 +27,7 @@ export interface LeaseAcquiredEvent extends Happening<'acquired'> {
 }
 
 /** @publicApi */
-export interface LeaseRefusedEvent extends Happening<'refused'> {
+export interface LeaseRefusedEvent extends LeaseEventBase<'refused'> {
   readonly reason: RefusalReason;
   readonly retryAfterMs?: number;
   /** With `unavailable`: what the store or the connection said. */
@@ -34,14 +35,14 @@ export interface LeaseRefusedEvent extends Happening<'refused'> {
 }
 
 /** @publicApi */
-export interface LeaseRenewedEvent extends Happening<'renewed'> {
+export interface LeaseRenewedEvent extends LeaseEventBase<'renewed'> {
   readonly fence: number;
   /** Milliseconds of trust after it. */
   readonly remainingMs: number;
 }
 
 /** A renewal got no answer it could use. The lease is still trusted; it is tried again while it is. @publicApi */
-export interface LeaseRenewalFailedEvent extends Happening<'renewal-failed'> {
+export interface LeaseRenewalFailedEvent extends LeaseEventBase<'renewal-failed'> {
   readonly fence: number;
   /** Failures since the last success. */
   readonly failures: number;
@@ -50,7 +51,7 @@ export interface LeaseRenewalFailedEvent extends Happening<'renewal-failed'> {
 }
 
 /** @publicApi */
-export interface LeaseReleasedEvent extends Happening<'released'> {
+export interface LeaseReleasedEvent extends LeaseEventBase<'released'> {
   readonly fence: number;
   readonly heldMs: number;
   readonly outcome: ReleaseOutcome;
@@ -61,7 +62,7 @@ export interface LeaseReleasedEvent extends Happening<'released'> {
  *
  * @publicApi
  */
-export interface LeaseLostEvent extends Happening<'lost'> {
+export interface LeaseLostEvent extends LeaseEventBase<'lost'> {
   readonly fence: number;
   /**
    * `expired`: not renewed in time. `taken`: the store says it is not ours any more. `suspended`: the machine
@@ -72,13 +73,13 @@ export interface LeaseLostEvent extends Happening<'lost'> {
 }
 
 /** @publicApi */
-export interface ElectedEvent extends Happening<'elected'> {
+export interface ElectedEvent extends LeaseEventBase<'elected'> {
   readonly group: string;
   readonly fence: number;
 }
 
 /** @publicApi */
-export interface DeposedEvent extends Happening<'deposed'> {
+export interface DeposedEvent extends LeaseEventBase<'deposed'> {
   readonly group: string;
   readonly fence: number;
   readonly reason: LossReason | 'stepped-down' | 'unhealthy' | 'shutdown';
@@ -111,25 +112,31 @@ export class LeaseEvents {
   /** Renewals that failed: apart, because the log wants them always and the rest only on demand. */
   readonly troubles = new Subject<LeaseRenewalFailedEvent>();
 
+  /** @param outside - calls subscribers: they are no part of the work that an event happens in */
   constructor(
     readonly instance: string,
     readonly wall: () => number,
+    private readonly outside: (tell: () => void) => void,
   ) {}
 
   emit(happening: WithoutCircumstances<LeaseEvent>): void {
-    if (this.all.observed) this.all.next(this.#complete(happening));
+    if (this.all.observed) this.outside(() => this.all.next(this.#complete(happening)));
   }
 
   emitTrouble(happening: WithoutCircumstances<LeaseRenewalFailedEvent>): void {
     const event: LeaseRenewalFailedEvent = this.#complete(happening);
-    this.all.next(event);
-    this.troubles.next(event);
+    this.outside(() => {
+      this.all.next(event);
+      this.troubles.next(event);
+    });
   }
 
   emitLost(happening: WithoutCircumstances<LeaseLostEvent>): LeaseLostEvent {
     const event: LeaseLostEvent = this.#complete(happening);
-    this.all.next(event);
-    this.lost.next(event);
+    this.outside(() => {
+      this.all.next(event);
+      this.lost.next(event);
+    });
     return event;
   }
 

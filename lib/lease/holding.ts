@@ -1,8 +1,10 @@
+import { setMaxListeners } from 'node:events';
 import { ReplaySubject, type Observable } from 'rxjs';
 import { LeaseLostException } from '../exceptions/lease-lost.exception.js';
 import type { Hold } from '../stores/lease-store.js';
 import type { Appointment } from './agenda.js';
 import type { LeaseLostEvent, LossReason } from './events.js';
+import type { Lease } from './lease.js';
 import type { ResolvedOptions } from './resolve-options.js';
 import type { Trust } from './trust.js';
 
@@ -10,6 +12,8 @@ import type { Trust } from './trust.js';
 export interface HoldingKeeper {
   /** Its time has come: to be renewed, or to end. */
   due(holding: Holding): void;
+  /** Calls those who are told of a loss: they are no part of the work that found it. */
+  outside(tell: () => void): void;
   /** It has just been lost: tell everybody. */
   tell(holding: Holding, reason: LossReason): LeaseLostEvent;
   /** Then give back what may be left of it. */
@@ -46,8 +50,12 @@ export class Holding implements Appointment {
   /** Told after the signal and the event. */
   readonly onLost = new Set<(reason: LossReason) => void>();
 
-  /** A `run` inside it succeeded: its unit of work is done. */
+  /** The handle that acquired it; those that entered again are not remembered. */
+  owner: Lease | undefined;
+  /** The run that acquired it succeeded: its unit of work is done. */
   succeeded = false;
+  /** To be done when a release that is under way is over, however it ended. */
+  afterRelease: (() => void) | undefined;
 
   readonly keeper: HoldingKeeper;
   /** As the user wrote it. */
@@ -92,9 +100,15 @@ export class Holding implements Appointment {
     return this.hold.ttl;
   }
 
+  get heldMs(): number {
+    return this.trust.clock.now() - this.grantedAt;
+  }
+
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       this.#abort = new AbortController();
+      // It is there to be handed to everything that the work does: many listeners are no leak.
+      setMaxListeners(0, this.#abort.signal);
       if (this.#state === 'lost') this.#abort.abort(this.lostException());
     }
     return this.#abort.signal;
@@ -105,7 +119,8 @@ export class Holding implements Appointment {
     if (this.#lost$ === undefined) {
       this.#lost$ = new ReplaySubject(1);
       if (this.#loss !== undefined) this.#lost$.next(this.#loss);
-      if (this.#state === 'lost' || this.#state === 'released') this.#lost$.complete();
+      // Asked for while the loss is being told, it is told in its turn.
+      if (this.#loss !== undefined || this.#state === 'released') this.#lost$.complete();
     }
     return this.#lost$;
   }
@@ -154,14 +169,21 @@ export class Holding implements Appointment {
     if (this.#state !== 'held') return;
     this.#state = 'lost';
     this.#lossReason = reason;
-    this.#abort?.abort(this.lostException());
-    const loss = this.keeper.tell(this, reason);
-    this.#loss = loss;
-    this.#lost$?.next(loss);
-    this.#lost$?.complete();
-    for (const listener of this.onLost) listener(reason);
-    this.onLost.clear();
+    this.keeper.outside(() => {
+      this.#abort?.abort(this.lostException());
+      const loss = this.keeper.tell(this, reason);
+      this.#loss = loss;
+      this.#lost$?.next(loss);
+      this.#lost$?.complete();
+      for (const listener of this.onLost) listener(reason);
+      this.onLost.clear();
+    });
     this.keeper.lost(this);
+  }
+
+  /** Whether anybody asked for the signal, and so can be told by it. */
+  get hasSignal(): boolean {
+    return this.#abort !== undefined;
   }
 
   /** Stops the work without ending the lease: it is still held and renewed (rule 11). */
@@ -181,6 +203,7 @@ export class Holding implements Appointment {
     this.#state = 'released';
     this.onLost.clear();
     this.#lost$?.complete();
+    this.afterRelease?.();
   }
 
   /** What ended it, the earliest first: a process that slept past everything is told what came first. */

@@ -2,7 +2,8 @@ import { BAD_KEY, BAD_NAMESPACE, EMPTY_KEYS } from '../lease.messages.js';
 
 const MAX_KEY_BYTES = 512;
 const CONTROL_CHARACTER = /\p{Cc}/u;
-const NAMESPACE = /^[\w.:-]{1,100}$/;
+/** Leaderships are kept in a namespace beside each: no other may be it. */
+const NAMESPACE = /^(?!.*:election$)[\w.:-]{1,100}$/;
 
 /** Rule 14: a key is data. Says what is wrong with it, or lets it pass. */
 export function assertKey(key: unknown, what = 'key'): asserts key is string {
@@ -34,7 +35,7 @@ export function toTargets(namespace: string, key: string | readonly string[]): r
   }
   if (key.length === 0) throw new RangeError(EMPTY_KEYS());
   for (const one of key) assertKey(one);
-  const keys = [...new Set(key as string[])].sort();
+  const keys = [...new Set(key as string[])].toSorted();
   return keys.map((one) => ({ key: one, qualified: qualify(namespace, one) }));
 }
 

@@ -3,28 +3,53 @@ import type { Holding } from './holding.js';
 import type { Lease } from './lease.js';
 
 interface Scope {
+  readonly of: LeaseScope;
   readonly lease: Lease;
   readonly outer: Scope | undefined;
 }
 
+/** The handle was given back and nobody else keeps it alive: code that still runs here is in it no more. */
+const isOver = ({ lease }: Scope): boolean =>
+  lease.isReleased && lease.holdings.every(({ state }) => state !== 'held');
+
+/** One for all engines of the process: Node visits every storage that was ever used at every promise there is. */
+const scopes = new AsyncLocalStorage<Scope>();
+
 /** Which leases the running code is inside of: follows every await, timer and callback that it starts. */
 export class LeaseScope {
-  readonly #scopes = new AsyncLocalStorage<Scope>();
-
   get current(): Lease | undefined {
-    return this.#scopes.getStore()?.lease;
+    for (const { lease } of this.#inwardOut()) return lease;
+    return undefined;
   }
 
   run<T>(lease: Lease, work: () => T): T {
-    return this.#scopes.run({ lease, outer: this.#scopes.getStore() }, work);
+    let outer = scopes.getStore();
+    // Else work that starts its own next run from inside itself would drag all of its past along.
+    while (outer !== undefined && isOver(outer)) ({ outer } = outer);
+    return scopes.run({ of: this, lease, outer }, work);
+  }
+
+  /**
+   * For what is told to others: a timer or an answer arrives in the context of whoever happened to start it, and a
+   * listener that took a lease there would enter that one's.
+   */
+  outside<T>(tell: () => T): T {
+    return scopes.getStore() === undefined ? tell() : scopes.exit(tell);
   }
 
   /** What the innermost lease of this context that covers the key holds of it. */
   find(qualified: string): Holding | undefined {
-    for (let scope = this.#scopes.getStore(); scope !== undefined; scope = scope.outer) {
-      const found = scope.lease.holdings.find(({ hold }) => hold.key === qualified);
+    for (const { lease } of this.#inwardOut()) {
+      const found = lease.holdings.find(({ hold }) => hold.key === qualified);
       if (found !== undefined) return found;
     }
     return undefined;
+  }
+
+  /** From the innermost to the outermost, of this engine, without those that are over. */
+  *#inwardOut(): Iterable<Scope> {
+    for (let scope = scopes.getStore(); scope !== undefined; scope = scope.outer) {
+      if (scope.of === this && !isOver(scope)) yield scope;
+    }
   }
 }

@@ -1,3 +1,5 @@
+import { setMaxListeners } from 'node:events';
+import { inspect } from 'node:util';
 import { merge, take, type Observable } from 'rxjs';
 import type { Duration } from './duration.js';
 import type { LeaseLostEvent, ReleaseOutcome } from './events.js';
@@ -67,6 +69,7 @@ export class Lease implements AsyncDisposable {
     if (this.#holdings.length === 1) return first!.signal;
     if (this.#abort === undefined) {
       const abort = new AbortController();
+      setMaxListeners(0, abort.signal);
       this.#abort = abort;
       for (const { signal } of this.#holdings) {
         const follow = (): void => abort.abort(signal.reason);
@@ -117,7 +120,12 @@ export class Lease implements AsyncDisposable {
    * more, `unknown` when the store did not answer (the key then frees itself by its ttl).
    */
   release(): Promise<ReleaseOutcome> {
-    this.#outcome ??= this.#keeper.release(this);
+    if (this.#outcome === undefined) {
+      let begin!: (outcome: Promise<ReleaseOutcome>) => void;
+      // Before it begins: releasing may find a loss, and who is told of it may release again.
+      this.#outcome = new Promise((resolve) => (begin = resolve));
+      begin(this.#keeper.release(this));
+    }
     return this.#outcome;
   }
 
@@ -139,5 +147,10 @@ export class Lease implements AsyncDisposable {
   toJSON(): { key: string; fence: number; ttl: number; isHeld: boolean; remaining: number } {
     const { key, fence, ttl, isHeld, remaining } = this;
     return { key, fence, ttl, isHeld, remaining };
+  }
+
+  /** @internal The same for a debugger that looks behind getters (rule 15). */
+  [inspect.custom](): string {
+    return `Lease ${inspect(this.toJSON())}`;
   }
 }

@@ -1,6 +1,12 @@
 import type { Agenda } from './agenda.js';
 import { NO_ANSWER } from '../lease.messages.js';
 
+/** No answer is waited for longer than this, however long the ttl. */
+export const PATIENCE_AT_MOST = 5_000;
+
+/** How long the answer to a claim or a release is waited for. */
+export const patienceFor = (ttl: number): number => Math.min(ttl / 3, PATIENCE_AT_MOST);
+
 /** The store did not answer in the time we were ready to wait. It may still act on what it was sent. */
 export class NoAnswerError extends Error {
   override readonly name = 'NoAnswerError';

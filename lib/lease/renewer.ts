@@ -13,6 +13,7 @@ const RETRY_AT_MOST = 1_000;
 /** Renews what is due, many holdings in one request, and retries for as long as there is trust (rule 6). */
 export class Renewer {
   #queue: Holding[] = [];
+  #stopped = false;
 
   constructor(
     private readonly store: LeaseStore,
@@ -38,27 +39,35 @@ export class Renewer {
     this.#schedule(holding);
   }
 
+  /** What is still held is left to its ttl: a renewal that comes back from now on plans no other. */
+  stop(): void {
+    this.#stopped = true;
+  }
+
   /** Renews at once and tells how it went; an automatic renewal that is under way is waited for first. */
   async now(holding: Holding): Promise<RenewOutcome> {
-    await holding.renewing;
+    while (holding.renewing !== undefined) await holding.renewing;
     if (!holding.isHeld) return 'gone';
     const [outcome = 'unknown'] = await this.#send([holding]);
     return holding.isHeld ? outcome : 'gone';
   }
 
   #schedule(holding: Holding): void {
+    if (this.#stopped) return;
     // A suspended machine is found by looking: at least once in a margin (rule 4).
     const look = this.agenda.clock.now() + holding.ttl * MARGIN;
     this.agenda.schedule(holding, Math.min(holding.renewAt, holding.endsAt, look));
   }
 
   #enqueue(holding: Holding): void {
+    // The renewal that is on its way sets the next time when it comes back, whatever comes of it.
     holding.renewAt = Infinity;
     if (this.#queue.push(holding) === 1) queueMicrotask(() => this.#flush());
   }
 
   #flush(): void {
-    const due = this.#queue.filter((holding) => holding.isHeld);
+    // One at a time for each: a release waits for the one it knows of (rule 7).
+    const due = this.#queue.filter((holding) => holding.isHeld && !holding.renewing);
     this.#queue = [];
     for (let from = 0; from < due.length; from += BATCH) {
       void this.#send(due.slice(from, from + BATCH));
@@ -103,7 +112,7 @@ export class Renewer {
         }),
     );
     for (const holding of batch) holding.renewing = sent;
-    void sent.then(() => {
+    void sent.finally(() => {
       for (const holding of batch) if (holding.renewing === sent) holding.renewing = undefined;
     });
     return sent;

@@ -64,7 +64,7 @@ export function resolveOptions(
     options[name] === undefined ? fallback : parseDuration(options[name], name, { min, max });
   return {
     // The default is checked too: it may not fit this store.
-    ttl: parseDuration(options.ttl ?? defaults.ttl, 'ttl', {
+    ttl: parseDuration(options.ttl === undefined ? defaults.ttl : options.ttl, 'ttl', {
       min: limits.minTtl,
       max: limits.maxTtl,
     }),

@@ -3,6 +3,8 @@ import type { Clock } from './clock.js';
 /** What the holder keeps back of every ttl, for what its clock and the store's disagree about. */
 export const MARGIN = 1 / 6;
 
+const SLEW = 50;
+
 /** How long a ttl is trusted. */
 export const trustedSpan = (ttl: number): number => ttl - ttl * MARGIN;
 
@@ -42,9 +44,11 @@ export class Trust {
 
   /** Why it is over; `undefined` while it is not. */
   get ended(): 'expired' | 'suspended' | undefined {
-    if (this.clock.now() >= this.endsAt) return 'expired';
-    if (this.#wallElapsed >= this.#span) return 'suspended';
-    return undefined;
+    const monoLeft = this.endsAt - this.clock.now();
+    if (monoLeft <= 0) return 'expired';
+    if (this.#wallElapsed < this.#span) return undefined;
+    // The wall clock counts whole milliseconds and is slewed now and then: a little ahead is no sleep.
+    return monoLeft > SLEW ? 'suspended' : 'expired';
   }
 
   /** A success that was sent earlier than the last one earns nothing: trust is never shortened by an answer. */

@@ -120,8 +120,9 @@ export class WaitQueue {
     this.#wakeHead = undefined;
   }
 
-  /** Wakes the head without a hint, so that it looks at its own end: deadline or abort. */
+  /** Wakes the head so that it looks at its own end. Counted as a hint is: it may just be about to sleep. */
   nudge(): void {
+    this.#hints++;
     this.#wakeHead?.();
   }
 

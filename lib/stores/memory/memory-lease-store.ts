@@ -124,7 +124,7 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 
   async *list({ prefix = '' }: { readonly prefix?: string } = {}): AsyncIterable<LeaseRecord> {
-    for (const key of [...this.#holders.keys()].sort()) {
+    for (const key of [...this.#holders.keys()].toSorted()) {
       const record = key.startsWith(prefix) ? await this.inspect(key) : null;
       if (record !== null) yield record;
     }
@@ -170,6 +170,6 @@ function whenFree(holders: readonly Holder[], permits: number): number | undefin
   const exclusive = holders.find((holder) => holder.permits === 1);
   if (exclusive !== undefined) return exclusive.expiresAt;
   if (holders.length < permits) return undefined;
-  const ends = holders.map((holder) => holder.expiresAt).sort((a, b) => a - b);
+  const ends = holders.map((holder) => holder.expiresAt).toSorted((a, b) => a - b);
   return ends[holders.length - permits];
 }
