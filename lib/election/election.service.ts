@@ -1,5 +1,5 @@
-import { Inject, Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
-import { CAMPAIGN_FAILED } from '../lease.messages.js';
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { CAMPAIGN_FAILED, LEADER_STUCK } from '../lease.messages.js';
 import { RESOLVED_OPTIONS_TOKEN, type ResolvedModuleOptions } from '../lease.module-definition.js';
 import { assertKey } from '../lease/key.js';
 import { LeaseEngine } from '../lease/lease-engine.js';
@@ -12,12 +12,12 @@ import { Leadership } from './leadership.js';
  * @publicApi
  */
 @Injectable()
-export class ElectionService implements OnApplicationBootstrap {
+export class ElectionService {
   readonly #logger = new Logger('Lease');
   readonly #leaderships = new Map<string, Leadership>();
   readonly #engine: LeaseEngine;
   readonly #options: ResolvedModuleOptions;
-  #isStarted = false;
+  #state: 'idle' | 'started' | 'stopped' = 'idle';
 
   /** @internal */
   constructor(engine: LeaseEngine, @Inject(RESOLVED_OPTIONS_TOKEN) options: ResolvedModuleOptions) {
@@ -39,22 +39,29 @@ export class ElectionService implements OnApplicationBootstrap {
         grace: this.#options.shutdownGrace,
         campaignWhen: this.#options.election.campaignWhen,
         onError: (error) => this.#logger.error(CAMPAIGN_FAILED(group), error),
+        onStuck: () => this.#logger.warn(LEADER_STUCK(group)),
       });
       this.#leaderships.set(group, leadership);
-      if (this.#isStarted) leadership.start();
+      if (this.#state === 'started') leadership.start();
     }
     return leadership;
   }
 
   /** @internal */
-  onApplicationBootstrap(): void {
-    this.#isStarted = true;
+  start(): void {
+    if (this.#state !== 'idle') return;
+    this.#state = 'started';
     for (const leadership of this.#leaderships.values()) leadership.start();
   }
 
-  /** Hands every leadership over. @internal */
-  async stop(): Promise<void> {
-    this.#isStarted = false;
-    await Promise.all([...this.#leaderships.values()].map((leadership) => leadership.stop()));
+  /**
+   * Hands every leadership over; work in flight may go on for `grace`. Resolves when they are, which is as late as
+   * their work stops.
+   *
+   * @internal
+   */
+  async stop(grace: number = this.#options.shutdownGrace): Promise<void> {
+    this.#state = 'stopped';
+    await Promise.all([...this.#leaderships.values()].map((leadership) => leadership.stop(grace)));
   }
 }

@@ -1,8 +1,10 @@
-import { BehaviorSubject, distinctUntilChanged, type Observable } from 'rxjs';
+import { defer, distinctUntilChanged, ReplaySubject, type Observable } from 'rxjs';
 import { NotLeaderException } from '../exceptions/not-leader.exception.js';
+import { NO_HEALTH, SHUTTING_DOWN } from '../lease.messages.js';
 import type { DeposedEvent } from '../lease/events.js';
 import type { LeaseEngine } from '../lease/lease-engine.js';
 import { Lease } from '../lease/lease.js';
+import { Term } from './term.js';
 
 /** What a leadership is told at its birth. */
 export interface LeadershipOptions {
@@ -10,7 +12,10 @@ export interface LeadershipOptions {
   /** How long work in flight may go on when this instance steps down, and how long it then has to stop. */
   readonly grace: number;
   readonly campaignWhen: () => boolean | Promise<boolean>;
+  /** Told once per trouble, not once per try. */
   readonly onError: (error: unknown) => void;
+  /** Work did not stop when told to, and so keeps the leadership from the next. */
+  readonly onStuck: () => void;
 }
 
 type DeposedReason = DeposedEvent['reason'];
@@ -33,18 +38,17 @@ type DeposedReason = DeposedEvent['reason'];
  * @publicApi
  */
 export class Leadership {
-  /** Whether this instance leads: what it is now, then every change. */
+  /** Whether this instance leads: what it is now, then every change. Completes when the application ends. */
   readonly isLeader$: Observable<boolean>;
 
   readonly #engine: LeaseEngine;
   readonly #options: LeadershipOptions;
-  readonly #leads = new BehaviorSubject(false);
+  readonly #leads = new ReplaySubject<boolean>(1);
+  readonly #news: (() => void)[] = [];
   readonly #stop = new AbortController();
-  #lease: Lease | undefined;
-  #steppingDown: Promise<void> | undefined;
+  #term: Term | undefined;
   #campaigning: Promise<void> | undefined;
-  #runs = 0;
-  #onRunEnded = new Set<() => void>();
+  #isTroubled = false;
 
   /** @internal */
   constructor(
@@ -54,17 +58,25 @@ export class Leadership {
   ) {
     this.#engine = engine;
     this.#options = options;
-    this.isLeader$ = this.#leads.pipe(distinctUntilChanged());
+    this.#leads.next(false);
+    this.isLeader$ = defer(() => {
+      // Looks at the clock, so that nobody's first value is one that a blocked event loop has outlived (rule 4).
+      void this.isLeader;
+      return this.#leads.pipe(distinctUntilChanged());
+    });
   }
 
   /** Looks at the clock: true is never older than this call. */
   get isLeader(): boolean {
-    return this.#steppingDown === undefined && this.#lease !== undefined && this.#lease.isHeld;
+    return this.#term?.isLeading ?? false;
   }
 
-  /** The lease this instance leads by, with its fence and signal; `undefined` when it does not lead. */
+  /**
+   * The lease this instance leads by, with its fence and signal; `undefined` when it does not lead. Its signal
+   * aborts whenever the leadership ends, lost or given up.
+   */
   get lease(): Lease | undefined {
-    return this.isLeader ? this.#lease : undefined;
+    return this.isLeader ? this.#term?.lease : undefined;
   }
 
   /**
@@ -72,24 +84,20 @@ export class Leadership {
    * leadership is not given up while it runs.
    */
   async run<T>(work: (lease: Lease) => T | Promise<T>): Promise<T | undefined> {
-    const { lease } = this;
-    if (lease === undefined) return undefined;
-    const handle = this.#engine.enter(lease);
-    this.#runs++;
-    try {
-      return await this.#engine.runIn(handle, () => work(handle));
-    } finally {
-      this.#runs--;
-      for (const look of this.#onRunEnded) look();
-    }
+    const term = this.#term;
+    return term?.isLeading ? await term.run(work) : undefined;
   }
 
   /**
    * Stops leading: no new work begins, work in flight may finish, then its signal aborts, and only when it has
    * stopped is the leadership given to the next (rule 11). Campaigns again after a ttl.
+   *
+   * Resolves when the leadership is given up; inside of work that it would have to wait for, at once.
    */
-  stepDown(): Promise<void> {
-    return this.#stepDown('stepped-down');
+  async stepDown(): Promise<void> {
+    const term = this.#term;
+    const done = this.#stepDown('stepped-down', this.#options.grace);
+    if (!term?.isAround) await done;
   }
 
   /** @internal */
@@ -98,10 +106,14 @@ export class Leadership {
     this.#campaigning ??= this.#campaign().catch(this.#options.onError);
   }
 
-  /** @internal */
-  async stop(): Promise<void> {
+  /**
+   * Steps down for good; resolves when the leadership is given up, which is as late as its work stops.
+   *
+   * @internal
+   */
+  async stop(grace: number = this.#options.grace): Promise<void> {
     this.#stop.abort();
-    await this.#stepDown('shutdown');
+    await this.#stepDown('shutdown', grace);
     await this.#campaigning;
     this.#leads.complete();
   }
@@ -112,11 +124,15 @@ export class Leadership {
 
   async #campaign(): Promise<void> {
     const { ttl } = this.#options;
+    const { clock } = this.#engine.agenda;
     while (!this.#isStopped) {
+      const startedAt = clock.now();
       const lease = await this.#win();
       if (lease === undefined) {
-        // A refusal took its own time; this is for those that come at once: abstaining, a store that is down.
-        await this.#pause(ttl / 10);
+        // For answers that come at once: abstaining, a store that is down. One that took its time is asked again
+        // without delay, so that no leader goes unnoticed in between.
+        const rest = startedAt + ttl / 10 - clock.now();
+        if (rest > 0) await this.#pause(rest);
       } else if (this.#isStopped) {
         await lease.release();
       } else {
@@ -133,122 +149,134 @@ export class Leadership {
     try {
       const answer = await this.#engine.campaign(this.group, {
         ttl,
-        // No longer, so that it is asked now and then whether it still wants to.
-        wait: ttl,
+        // No longer, so that it is asked as often as a leader is whether it still wants to.
+        wait: ttl / 3,
         signal: this.#stop.signal,
       });
       return answer instanceof Lease ? answer : undefined;
     } catch (error) {
-      if (!this.#isStopped) this.#options.onError(error);
+      if (!this.#isStopped) this.#trouble(error);
       return undefined;
     }
   }
 
   /** Leads until it is over; says whether it was left rather than lost. */
   async #lead(lease: Lease): Promise<boolean> {
-    this.#lease = lease;
+    const term = new Term(lease, this.#engine);
+    lease.holdings[0]!.onLost.add((reason) => {
+      this.#depose(term, reason);
+      this.#wake();
+    });
+    // Lost on the way here: it never led.
+    if (!term.isLeading) return false;
+    this.#term = term;
     const { key, fence } = lease;
-    this.#engine.events.emit({ type: 'elected', key, group: this.group, fence });
-    this.#leads.next(true);
-    const lost = new Promise<false>((resolve) => {
-      lease.holdings[0]!.onLost.add((reason) => {
-        // Stepping down said so already.
-        if (this.#steppingDown === undefined) this.#deposed(lease, reason);
-        resolve(false);
-      });
+    this.#announce(() => {
+      this.#leads.next(true);
+      this.#engine.events.emit({ type: 'elected', key, group: this.group, fence });
     });
-    const left = this.#watchHealth(lease).then(async () => {
-      await this.#steppingDown;
-      return true;
-    });
-    const wasLeft = await Promise.race([lost, left]);
-    await this.#steppingDown;
-    this.#lease = undefined;
-    this.#steppingDown = undefined;
+    await this.#watchHealth(term);
+    await term.steppingDown;
+    // For a lease that was released by hand.
+    this.#depose(term, 'stepped-down');
+    this.#term = undefined;
     await lease.release();
-    return wasLeft;
+    return term.steppingDown !== undefined || !term.isLost;
   }
 
-  /** Resolves when it steps down, which it makes the instance do itself when that is unhealthy. */
-  async #watchHealth(lease: Lease): Promise<void> {
-    while (this.#steppingDown === undefined && lease.isHeld) {
+  /** Resolves when the term ends, which it makes it do itself when the instance is unhealthy. */
+  async #watchHealth(term: Term): Promise<void> {
+    while (term.isLeading) {
       await this.#pause(this.#options.ttl / 3);
-      if (this.#steppingDown !== undefined || !lease.isHeld) return;
-      if (!(await this.#isHealthy())) {
-        await this.#stepDown('unhealthy');
-        return;
-      }
+      if (!term.isLeading) return;
+      const isHealthy = await this.#isHealthy();
+      if (!isHealthy && term.isLeading) void this.#stepDown('unhealthy', this.#options.grace);
     }
   }
 
+  /** Not to know whether one is healthy is not to be: no answer in time is a no, and so is an error. */
   async #isHealthy(): Promise<boolean> {
-    try {
-      return (await this.#options.campaignWhen()) === true;
-    } catch (error) {
-      // Not to know whether one is healthy is not to be.
-      this.#options.onError(error);
-      return false;
-    }
+    const { ttl, campaignWhen } = this.#options;
+    let isHealthy = false;
+    let trouble: unknown;
+    const ask = async (): Promise<void> => {
+      try {
+        isHealthy = (await campaignWhen()) === true;
+      } catch (error) {
+        trouble = error;
+      }
+    };
+    const inTime = await this.#pause(ttl / 3, ask());
+    if (!inTime) trouble = new Error(NO_HEALTH(ttl / 3));
+    if (trouble === undefined) this.#isTroubled = false;
+    else this.#trouble(trouble);
+    return isHealthy;
   }
 
-  #stepDown(reason: DeposedReason): Promise<void> {
-    const lease = this.#lease;
-    if (this.#steppingDown === undefined && lease?.isHeld) {
-      this.#steppingDown = this.#letGo(lease, reason);
-    }
-    return this.#steppingDown ?? Promise.resolve();
+  #trouble(error: unknown): void {
+    if (!this.#isTroubled) this.#options.onError(error);
+    this.#isTroubled = true;
   }
 
-  async #letGo(lease: Lease, reason: DeposedReason): Promise<void> {
+  #stepDown(reason: DeposedReason, grace: number): Promise<void> {
+    const term = this.#term;
+    if (term?.isLeading) term.steppingDown = this.#letGo(term, reason, grace);
+    return term?.steppingDown ?? Promise.resolve();
+  }
+
+  /** Stop, then release (rule 11). */
+  async #letGo(term: Term, reason: DeposedReason, grace: number): Promise<void> {
     // After the caller has set the state that says so.
     await Promise.resolve();
-    this.#deposed(lease, reason);
+    this.#depose(term, reason);
     this.#wake();
-    if (!(await this.#drained(this.#options.grace))) {
-      for (const holding of lease.holdings) holding.abort(new NotLeaderException(this.group));
-      const isStopped = await this.#drained(this.#isStopped ? this.#options.grace : Infinity);
-      // Work that ignores its signal keeps the lease from the next; a shutdown leaves it to the ttl.
-      if (!isStopped) return;
+    await term.drained(grace);
+    // Also for what was begun outside of run(): the signal is how it is told.
+    term.abort(
+      reason === 'shutdown' ? new Error(SHUTTING_DOWN()) : new NotLeaderException(this.group),
+    );
+    if (!(await term.drained(this.#options.grace))) {
+      // A shutdown does not wait for it and leaves the lease to its ttl.
+      if (!this.#isStopped) this.#options.onStuck();
+      await term.drained();
     }
-    await lease.release();
+    await term.lease.release();
   }
 
-  #deposed(lease: Lease, reason: DeposedReason): void {
-    const { key, fence } = lease;
-    this.#leads.next(false);
-    this.#engine.events.emit({ type: 'deposed', key, group: this.group, fence, reason });
-  }
-
-  #drained(ms: number): Promise<boolean> {
-    if (this.#runs === 0) return Promise.resolve(true);
-    return new Promise((resolve) => {
-      const end = (isDrained: boolean): void => {
-        this.#onRunEnded.delete(look);
-        if (limit !== undefined) this.#engine.agenda.cancel(limit);
-        resolve(isDrained);
-      };
-      const look = (): void => {
-        if (this.#runs === 0) end(true);
-      };
-      const limit = ms === Infinity ? undefined : this.#engine.agenda.after(ms, () => end(false));
-      this.#onRunEnded.add(look);
+  #depose(term: Term, reason: DeposedReason): void {
+    if (term !== this.#term || term.isDeposed) return;
+    term.isDeposed = true;
+    const { key, fence } = term.lease;
+    this.#announce(() => {
+      this.#leads.next(false);
+      this.#engine.events.emit({ type: 'deposed', key, group: this.group, fence, reason });
     });
+  }
+
+  /** A listener may itself find out the next piece of news; everybody hears it after the one before. */
+  #announce(tell: () => void): void {
+    this.#news.push(tell);
+    if (this.#news.length > 1) return;
+    for (; this.#news.length > 0; this.#news.shift()) this.#news[0]!();
   }
 
   #wake = (): void => {};
 
-  #pause(ms: number): Promise<void> {
+  /** Until `ms` have passed, `until` has settled, or there is news; false when it was the time. */
+  #pause(ms: number, until?: Promise<void>): Promise<boolean> {
     return new Promise((resolve) => {
       const { agenda } = this.#engine;
-      const wake = (): void => {
+      const end = (isWoken: boolean): void => {
         agenda.cancel(alarm);
         this.#stop.signal.removeEventListener('abort', wake);
-        resolve();
+        resolve(isWoken);
       };
-      const alarm = agenda.after(ms, wake);
+      const wake = (): void => end(true);
+      const alarm = agenda.after(ms, () => end(false));
       this.#wake = wake;
       this.#stop.signal.addEventListener('abort', wake, { once: true });
       if (this.#stop.signal.aborted) wake();
+      until?.then(wake, wake);
     });
   }
 }
