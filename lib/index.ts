@@ -7,12 +7,14 @@ export {
 } from './lease.options.js';
 export { LeaseService } from './lease.service.js';
 export { Lease } from './lease/lease.js';
+export { type Clock } from './lease/clock.js';
 export { type Duration } from './lease/duration.js';
 export {
   type DeposedEvent,
   type ElectedEvent,
   type LeaseAcquiredEvent,
   type LeaseEvent,
+  type LeaseEventBase,
   type LeaseLostEvent,
   type LeaseRefusedEvent,
   type LeaseReleasedEvent,

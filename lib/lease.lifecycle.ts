@@ -3,6 +3,7 @@ import {
   Injectable,
   Logger,
   type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
   type OnApplicationShutdown,
   type OnModuleDestroy,
   type OnModuleInit,
@@ -14,6 +15,7 @@ import {
   LEFT_TO_TTL,
   MEMORY_STORE,
   RENEWAL_FAILED,
+  STORE_NOT_CLOSED,
   STORE_NOT_OPEN,
 } from './lease.messages.js';
 import { RESOLVED_OPTIONS_TOKEN, type ResolvedModuleOptions } from './lease.module-definition.js';
@@ -23,13 +25,22 @@ import type { LeaseStore } from './stores/lease-store.js';
 /** How many applications of this process use a store: it is closed by the last of them. */
 const users = new WeakMap<LeaseStore, number>();
 
+const ONE_DAY = 86_400_000;
+
 /** Life and death of the leases of an application (rule 11). */
 @Injectable()
 export class LeaseLifecycle
-  implements OnModuleInit, OnModuleDestroy, BeforeApplicationShutdown, OnApplicationShutdown
+  implements
+    OnModuleInit,
+    OnApplicationBootstrap,
+    OnModuleDestroy,
+    BeforeApplicationShutdown,
+    OnApplicationShutdown
 {
   readonly #logger = new Logger('Lease');
-  #graceEndsAt = 0;
+  #usesStore = false;
+  #graceEndsAt: number | undefined;
+  #closing: Promise<void> | undefined;
 
   constructor(
     private readonly engine: LeaseEngine,
@@ -40,10 +51,8 @@ export class LeaseLifecycle
 
   onModuleInit(): void {
     const { store } = this.engine;
-    users.set(store, (users.get(store) ?? 0) + 1);
-    if (!store.limits.shared) this.#logger.warn(MEMORY_STORE(store.name));
-    // A store that is down does not keep the application from starting: its first claims say so.
-    store.open?.().catch((error: unknown) => this.#logger.warn(STORE_NOT_OPEN(store.name, error)));
+    const isFirst = this.#useStore(store);
+    if (isFirst && !store.limits.shared) this.#logger.warn(MEMORY_STORE(store.name));
     this.engine.events.lost.subscribe(({ key, reason }) =>
       this.#logger.warn(LEASE_LOST(key, reason)),
     );
@@ -53,32 +62,87 @@ export class LeaseLifecycle
     });
   }
 
+  onApplicationBootstrap(): void {
+    this.elections.start();
+  }
+
   /** No new scheduled work from here on. */
   onModuleDestroy(): void {
     this.methods.close();
-    this.#graceEndsAt = this.#now + this.options.shutdownGrace;
+    this.#graceEndsAt ??= this.#now + this.options.shutdownGrace;
   }
 
   /** Work in flight may finish, its leases renewed; leaders hand over as soon as theirs has. */
-  async beforeApplicationShutdown(): Promise<void> {
-    await Promise.all([this.engine.idle(this.#graceLeft), this.elections.stop()]);
+  beforeApplicationShutdown(): Promise<void> {
+    return this.#awake(async () => {
+      const handedOver = this.elections.stop(this.#graceLeft);
+      // Before the hooks that come next, in which others close what the work may need.
+      if (!(await this.engine.idle(this.#graceLeft))) return await this.#close();
+      await handedOver;
+      // The server drains next, for as long as its requests take: one that waits for its signal, or for a lease,
+      // is told when the grace is over.
+      this.engine.agenda.after(this.#graceLeft, () => void this.#close());
+    });
   }
 
   /** Requests are drained by now. What is left is stopped, then released. */
-  async onApplicationShutdown(): Promise<void> {
-    const left = await this.engine.close(this.#graceLeft, this.options.shutdownGrace);
-    if (left.length > 0) this.#logger.warn(LEFT_TO_TTL(left));
-    await this.#closeStore();
+  onApplicationShutdown(): Promise<void> {
+    return this.#awake(async () => {
+      await this.#close();
+      await this.#leaveStore();
+    });
   }
 
-  async #closeStore(): Promise<void> {
+  #close(): Promise<void> {
+    this.#closing ??= this.#closeEngine();
+    return this.#closing;
+  }
+
+  async #closeEngine(): Promise<void> {
+    const left = await this.engine.close(this.#graceLeft, this.options.shutdownGrace);
+    if (left.length > 0) this.#logger.warn(LEFT_TO_TTL(left));
+  }
+
+  /** Says whether this application is the first to. */
+  #useStore(store: LeaseStore): boolean {
+    const others = users.get(store) ?? 0;
+    users.set(store, others + 1);
+    this.#usesStore = true;
+    // A store that is down does not keep the application from starting: its first claims say so.
+    Promise.resolve()
+      .then(() => store.open?.())
+      .catch((error: unknown) => {
+        if (this.#usesStore) this.#logger.warn(STORE_NOT_OPEN(store.name, error));
+      });
+    return others === 0;
+  }
+
+  /** Once, and not at all by an application that was closed before it began. */
+  async #leaveStore(): Promise<void> {
+    if (!this.#usesStore) return;
+    this.#usesStore = false;
     const { store } = this.engine;
     const others = (users.get(store) ?? 1) - 1;
     users.set(store, others);
     if (others > 0) return;
-    await store
-      .close()
-      .catch((error: unknown) => this.#logger.warn(STORE_NOT_OPEN(store.name, error)));
+    try {
+      await store.close();
+    } catch (error) {
+      this.#logger.warn(STORE_NOT_CLOSED(store.name, error));
+    }
+  }
+
+  /**
+   * Our timers keep no process alive (rule 12). Here the application waits for us, and the hooks of others come
+   * after ours: the process must not end in between because nothing else keeps it.
+   */
+  async #awake(work: () => Promise<void>): Promise<void> {
+    const alive = setInterval(() => {}, ONE_DAY);
+    try {
+      await work();
+    } finally {
+      clearInterval(alive);
+    }
   }
 
   get #now(): number {
@@ -86,6 +150,6 @@ export class LeaseLifecycle
   }
 
   get #graceLeft(): number {
-    return Math.max(0, this.#graceEndsAt - this.#now);
+    return Math.max(0, (this.#graceEndsAt ?? 0) - this.#now);
   }
 }

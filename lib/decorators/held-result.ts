@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { finished, type Readable } from 'node:stream';
 import { StreamableFile } from '@nestjs/common';
-import { isObservable, Observable, type Subscription } from 'rxjs';
+import { isObservable, Observable } from 'rxjs';
 import type { Lease } from '../lease/lease.js';
 
 /**
@@ -55,27 +55,23 @@ export function holdPromise(run: RunLeased, check: (returned: unknown) => void):
 export function holdObservable(run: RunLeased): Observable<unknown> {
   return new Observable((subscriber) => {
     const over = deferred();
-    let inner: Subscription | undefined;
     const running = run(async (lease, invoke) => {
       const returned: unknown = await (invoke() as Promise<unknown>);
-      if (!isObservable(returned)) return;
-      if (!subscriber.closed) {
-        inner = follow(returned, lease, over).subscribe({
+      if (!isObservable(returned) || subscriber.closed) return;
+      // A subscriber that has enough at the first value is closed before this has a subscription to add.
+      subscriber.add(
+        follow(returned, lease, over).subscribe({
           next: (value) => subscriber.next(value),
           // Told below, when the lease has been given back.
           error: () => {},
-        });
-        await over.promise;
-      }
+        }),
+      );
+      await over.promise;
     });
     running.then(
       () => subscriber.complete(),
       (error: unknown) => subscriber.error(error),
     );
-    return () => {
-      inner?.unsubscribe();
-      over.resolve();
-    };
   });
 }
 
@@ -128,21 +124,20 @@ function untilClosed(stream: Readable, lease: Lease | undefined): Promise<void> 
   return promise;
 }
 
+/** A method's generator, and the way to do something to it inside its lease. */
+interface OpenGenerator {
+  readonly iterator: AsyncGenerator<unknown, unknown, unknown>;
+  readonly lease: Lease | undefined;
+  readonly inScope: <T>(act: () => T) => T;
+}
+
 /** An async generator that takes the lease at its first step and gives it back after its last. */
 export async function* holdGenerator(run: RunLeased): AsyncGenerator<unknown, unknown, unknown> {
-  const opened = deferred<
-    { iterator: AsyncIterator<unknown>; step: <T>(act: () => T) => T } | undefined
-  >();
+  const opened = deferred<OpenGenerator | undefined>();
   const over = deferred();
   const running = run(async (lease, invoke) => {
-    const inScope = AsyncLocalStorage.snapshot();
-    opened.resolve({
-      iterator: invoke() as AsyncIterator<unknown>,
-      step: (act) => {
-        lease?.assertHeld();
-        return inScope(act);
-      },
-    });
+    const iterator = invoke() as OpenGenerator['iterator'];
+    opened.resolve({ iterator, lease, inScope: AsyncLocalStorage.snapshot() });
     await over.promise;
   });
   running.then(
@@ -152,24 +147,38 @@ export async function* holdGenerator(run: RunLeased): AsyncGenerator<unknown, un
   const started = await opened.promise;
   // Skipped: nothing to yield.
   if (started === undefined) return undefined;
-  const { iterator, step } = started;
+  const { iterator, lease, inScope } = started;
+  let end = (): void => over.resolve();
+  const fail = (error: unknown): never => {
+    end = () => over.reject(error);
+    throw error;
+  };
   try {
-    let sent: unknown;
+    let step = (): Promise<IteratorResult<unknown>> => iterator.next();
     for (;;) {
-      const { done, value } = await step(() => iterator.next(sent));
+      lease?.assertHeld();
+      const { done, value } = await inScope(step);
       if (done) {
         over.resolve();
         await running;
-        return value as unknown;
+        return value;
       }
-      sent = yield value;
+      try {
+        const sent: unknown = yield value;
+        step = () => iterator.next(sent);
+      } catch (error) {
+        step = () => iterator.throw(error);
+      }
     }
   } catch (error) {
-    over.reject(error);
-    throw error;
+    return fail(error);
   } finally {
-    over.resolve();
-    await iterator.return?.();
-    await running.catch(() => {});
+    // Its own clean-up is still work under the lease, which is given back last (rule 11).
+    try {
+      await inScope(() => iterator.return(undefined)).catch(fail);
+    } finally {
+      end();
+      await running.catch(() => {});
+    }
   }
 }

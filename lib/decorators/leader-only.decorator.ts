@@ -1,8 +1,8 @@
 import { BAD_DECORATOR_OPTION, BAD_OPTION } from '../lease.messages.js';
-import { assertKey } from '../lease/key.js';
 import { LEADER_ONLY, type LeaderOnlyPlan } from './lease.metadata.js';
+import { assertMethodKey } from './method-key.js';
 import type { LeasedMethodDecorator } from './with-lease.decorator.js';
-import { wrapMethod } from './wrap-method.js';
+import { labelOf, wrapMethod } from './wrap-method.js';
 
 /** @publicApi */
 export interface LeaderOnlyOptions {
@@ -31,11 +31,12 @@ export function LeaderOnly(
   options: LeaderOnlyOptions = {},
 ): LeasedMethodDecorator<[]> {
   return ((target: object, methodName: string | symbol, descriptor: PropertyDescriptor) => {
-    if (group !== undefined) assertKey(group, 'group');
+    const label = labelOf(target, methodName);
+    if (group !== undefined) assertMethodKey(group, label, 'group');
     const { onNotLeader } = options;
     if (![undefined, 'throw', 'skip'].includes(onNotLeader)) {
       const reason = BAD_OPTION('onNotLeader', onNotLeader, 'one of throw, skip');
-      throw new TypeError(BAD_DECORATOR_OPTION(String(methodName), reason));
+      throw new TypeError(BAD_DECORATOR_OPTION(label, reason));
     }
     const plan: LeaderOnlyPlan = { group, onNotLeader };
     wrapMethod('LeaderOnly', target, methodName, descriptor, (methods, call, work) =>

@@ -30,7 +30,7 @@ export class LeasedMethodsExplorer implements OnModuleInit {
   }
 
   #checkParameters({ prototype, name, method, label }: ClassMethod): void {
-    const [parameter] = parametersOf(prototype, name);
+    const [parameter] = parametersOf(declarerOf(prototype, name), name);
     if (parameter === undefined || withLeasePlanOf(method) || leaderOnlyPlanOf(method)) return;
     throw new TypeError(PARAMETER_WITHOUT_LEASE(parameter.what, label));
   }
@@ -49,4 +49,10 @@ export class LeasedMethodsExplorer implements OnModuleInit {
     if (other !== undefined && other !== prototype) throw new TypeError(SAME_DEFAULT_KEY(label));
     this.#defaultKeys.set(label, prototype);
   }
+}
+
+/** The prototype that a method is declared on: the class's own, or one that it inherits from. */
+function declarerOf(prototype: object, name: string): object {
+  if (Object.hasOwn(prototype, name)) return prototype;
+  return declarerOf(Object.getPrototypeOf(prototype) as object, name);
 }

@@ -14,6 +14,7 @@ import type { LeaseOptions } from '../lease.options.js';
 import { LeaseEngine } from '../lease/lease-engine.js';
 import type { Lease } from '../lease/lease.js';
 import type { LeaderOnlyPlan } from './lease.metadata.js';
+import { assertMethodKey } from './method-key.js';
 import { ScheduledJobs, type Scheduled } from './scheduled-jobs.js';
 import type { WithLeasePlan } from './with-lease.decorator.js';
 import type { MethodCall } from './wrap-method.js';
@@ -55,6 +56,8 @@ export class LeasedMethods {
       if (error instanceof LeaseHeldException || error instanceof LeaseDoneException) {
         const onHeld = plan.onHeld ?? (scheduled ? 'skip' : 'throw');
         if (onHeld === 'skip') return this.#skip(call, error.message);
+      } else if (scheduled && this.engine.isClosing) {
+        return this.#skip(call, SKIPPED_CLOSING());
       } else if (error instanceof LeaseUnavailableException && !this.engine.isClosing) {
         if (plan.onUnavailable === 'skip') return this.#skip(call, error.message);
         if (plan.onUnavailable === 'run') {
@@ -63,6 +66,11 @@ export class LeasedMethods {
         }
       }
       throw error;
+    }
+    // The gate may have closed while it waited.
+    if (scheduled && this.#isClosed) {
+      await lease.release();
+      return this.#skip(call, SKIPPED_CLOSING());
     }
     return await this.engine.runIn(lease, () => work(lease));
   }
@@ -86,22 +94,26 @@ export class LeasedMethods {
 function keyOf({ key }: WithLeasePlan, call: MethodCall): string | readonly string[] {
   if (key === undefined) return call.label;
   if (typeof key !== 'function') return key;
+  let made: unknown;
   try {
-    // What it returns is checked with every other key.
-    return key.apply(call.instance, [...call.args]) as string | readonly string[];
+    made = key.apply(call.instance, [...call.args]);
   } catch (error) {
     // A deliberate answer to the client is none of ours.
     if (error instanceof HttpException) throw error;
     throw new Error(KEY_FUNCTION_THREW(call.label), { cause: error });
   }
+  assertMethodKey(made, call.label);
+  return made;
 }
 
 /** What being scheduled adds to the options. */
 function onceOptions(plan: WithLeasePlan, scheduled: Scheduled | undefined): LeaseOptions {
   const { once, minHold, permits = 1 } = plan.lease;
   if (!scheduled || !plan.oncePerTick || permits > 1) return {};
-  if (scheduled.by === 'cron' && scheduled.tick && once === undefined) {
-    const { at, period } = scheduled.tick;
+  if (scheduled.by === 'cron' && once === undefined) {
+    const tick = scheduled.tick();
+    if (tick === undefined) return {};
+    const { at, period } = tick;
     return {
       once: `tick ${at.toISOString()}`,
       // A tick is named by the clock of who fires, so it is never asked for later than that and the skew.

@@ -19,9 +19,19 @@ interface CronTime {
 interface CronJob {
   readonly cronTime: CronTime;
   readonly isCallbackRunning?: boolean;
+  /** When its timer last fired: another object each time. */
+  lastDate(): Date | null;
 }
 interface SchedulerRegistry {
   getCronJobs(): Map<string, CronJob>;
+}
+interface SchedulerOrchestrator {
+  /** Every declared job, beside the very object that `@Cron` left on its method. */
+  readonly cronJobs: Record<string, { readonly options: CronOptions; readonly ref?: CronJob }>;
+}
+interface CronOptions {
+  readonly name?: string;
+  readonly cronTime: unknown;
 }
 
 /** A scheduled time: the same on every instance that runs this schedule, whatever its clock says. */
@@ -32,8 +42,8 @@ export interface Tick {
 }
 
 export type Scheduled =
-  /** Without a tick when it was called by hand rather than by its job. */
-  | { readonly by: 'cron'; readonly tick: Tick | undefined }
+  /** Without a tick when it was called by hand rather than by its job. To be asked at once, and once. */
+  | { readonly by: 'cron'; readonly tick: () => Tick | undefined }
   | { readonly by: 'interval'; readonly every: number }
   | { readonly by: 'timeout' };
 
@@ -46,7 +56,10 @@ const EARLY = 50;
 /** Tells whether a call comes from @nestjs/schedule, and for which tick. */
 @Injectable()
 export class ScheduledJobs {
+  /** Which firing of a job was the last to call its method. */
+  readonly #answered = new WeakMap<CronJob, Date>();
   #registry: SchedulerRegistry | undefined;
+  #orchestrator: SchedulerOrchestrator | undefined;
 
   constructor(private readonly discovery: DiscoveryService) {}
 
@@ -62,7 +75,7 @@ export class ScheduledJobs {
     if (method === undefined) return undefined;
     switch (Reflect.getMetadata(SCHEDULER_TYPE, method)) {
       case TYPES.cron:
-        return { by: 'cron', tick: this.#tickOf(method) };
+        return { by: 'cron', tick: () => this.#tickOf(method) };
       case TYPES.interval: {
         const { timeout } = Reflect.getMetadata(SCHEDULE_INTERVAL_OPTIONS, method) as {
           timeout: number;
@@ -75,38 +88,52 @@ export class ScheduledJobs {
   }
 
   #tickOf(method: object): Tick | undefined {
-    const { name, cronTime } = Reflect.getMetadata(SCHEDULE_CRON_OPTIONS, method) as {
-      name?: string;
-      cronTime: unknown;
-    };
-    const job = this.#firing(name, cronTime);
-    return job === undefined ? undefined : latestTick(job.cronTime, Date.now());
+    const options = Reflect.getMetadata(SCHEDULE_CRON_OPTIONS, method) as CronOptions;
+    const job = this.#jobsOf(options).find((candidate) => this.#isFiring(candidate));
+    // Its own schedule counts: it may have been changed since it was declared.
+    return job && latestTick(job.cronTime, Date.now());
   }
 
-  /** The job whose callback is being called. Its own schedule counts: it may have been changed since it was declared. */
-  #firing(name: string | undefined, source: unknown): CronJob | undefined {
-    const jobs = this.#findRegistry()?.getCronJobs();
-    if (jobs === undefined) return undefined;
-    const candidates =
-      name === undefined
-        ? [...jobs.values()].filter(({ cronTime }) => isSame(cronTime, source))
-        : [jobs.get(name)].filter((job) => job !== undefined);
-    // Before cron 4 a job does not say whether it fires: then every call counts as a tick.
-    return candidates.find((job) => job.isCallbackRunning ?? true);
+  /** Several when subclasses inherit a scheduled method. One with a name may have been replaced under it. */
+  #jobsOf(options: CronOptions): readonly CronJob[] {
+    this.#registry ??= this.#find('SchedulerRegistry', 'getCronJobs');
+    const registered = this.#registry?.getCronJobs() ?? new Map<string, CronJob>();
+    if (options.name !== undefined) {
+      const job = registered.get(options.name);
+      return job === undefined ? [] : [job];
+    }
+    this.#orchestrator ??= this.#find('SchedulerOrchestrator', 'cronJobs');
+    if (this.#orchestrator === undefined) {
+      // Should its inside change one day: rather take a call by hand for a tick than every tick for a call by hand.
+      return [...registered.values()].filter(
+        ({ cronTime }) => cronTime.source === options.cronTime,
+      );
+    }
+    return Object.values(this.#orchestrator.cronJobs).flatMap((declared) =>
+      declared.options === options && declared.ref ? [declared.ref] : [],
+    );
   }
 
-  #findRegistry(): SchedulerRegistry | undefined {
-    // By name: the application may have another copy of @nestjs/schedule than we could import, or none.
-    this.#registry ??= this.discovery
+  /**
+   * Whether this call is the one its timer makes. A job that waits for completion says that its callback runs for
+   * as long as it does: whoever calls in the meantime calls by hand, and so does `fireOnTick()`.
+   */
+  #isFiring(job: CronJob): boolean {
+    // Before cron 4 a job does not say whether its callback runs.
+    if (job.isCallbackRunning === false) return false;
+    const fired = job.lastDate();
+    if (fired === null || this.#answered.get(job) === fired) return false;
+    this.#answered.set(job, fired);
+    return true;
+  }
+
+  /** By name: the application may have another copy of @nestjs/schedule than we could import, or none. */
+  #find<T>(name: string, member: string): T | undefined {
+    return this.discovery
       .getProviders()
-      .find(({ name, instance }) => name === 'SchedulerRegistry' && instance?.getCronJobs)
-      ?.instance as SchedulerRegistry | undefined;
-    return this.#registry;
+      .find((provider) => provider.name === name && provider.instance?.[member])?.instance as
+      T | undefined;
   }
-}
-
-function isSame({ source, realDate }: CronTime, declared: unknown): boolean {
-  return realDate ? Number(source) === Number(declared) : source === declared;
 }
 
 /** The tick that a job which fires at `now` fires for. */

@@ -1,9 +1,9 @@
 import type { Observable } from 'rxjs';
 import { BAD_DECORATOR_OPTION, BAD_OPTION } from '../lease.messages.js';
 import type { LeaseOptions } from '../lease.options.js';
-import { assertKey } from '../lease/key.js';
+import { assertMethodKey } from './method-key.js';
 import { WITH_LEASE } from './lease.metadata.js';
-import { wrapMethod } from './wrap-method.js';
+import { labelOf, wrapMethod } from './wrap-method.js';
 
 /** What a method under a lease may return. A synchronous one cannot take a lease. @publicApi */
 export type Leasable =
@@ -55,7 +55,9 @@ export type LeasedMethodDecorator<Args extends unknown[]> = <
 
 /**
  * Runs the method under a lease: acquires it, renews it while the method runs, gives it back when the method's
- * result is over (a promise, an Observable, a stream, an async generator).
+ * result is over (a promise, an Observable, a stream, an async generator). A method that returns an Observable to
+ * your own code must say so in its signature, with `Observable` imported as a value; else its callers get a promise
+ * of one, which is all the same to Nest.
  *
  * @param key - the key, several of them, or a function of the method's own arguments; by default
  * `ClassName.methodName`
@@ -77,7 +79,7 @@ export function WithLease<Args extends unknown[] = []>(
   options: WithLeaseOptions = {},
 ): LeasedMethodDecorator<Args> {
   return ((target: object, methodName: string | symbol, descriptor: PropertyDescriptor) => {
-    const plan = toPlan(key as WithLeasePlan['key'], options, String(methodName));
+    const plan = toPlan(key as WithLeasePlan['key'], options, labelOf(target, methodName));
     wrapMethod('WithLease', target, methodName, descriptor, (methods, call, work) =>
       methods.withLease(plan, call, work),
     );
@@ -94,12 +96,12 @@ function toPlan(
     throw new TypeError(BAD_DECORATOR_OPTION(method, BAD_OPTION('options', options, 'an object')));
   }
   if (typeof key !== 'function' && key !== undefined) {
-    for (const one of Array.isArray(key) ? key : [key]) assertKey(one);
+    assertMethodKey(key, method);
   }
   const { onHeld, onUnavailable = 'throw', oncePerTick = true, ...lease } = options;
   const oneOf = (name: string, value: unknown, choices: readonly unknown[]): void => {
     if (choices.includes(value)) return;
-    const expected = choices.filter(Boolean).map(String).join(', ');
+    const expected = choices.filter((choice) => choice !== undefined).join(', ');
     throw new TypeError(
       BAD_DECORATOR_OPTION(method, BAD_OPTION(name, value, `one of ${expected}`)),
     );

@@ -32,7 +32,7 @@ export type Around = (
 /** Where Nest puts what a decorated method needs. Its description is what Nest prints when the module is missing. */
 const RUNNER = Symbol(MISSING_MODULE_HINT);
 
-const labelOf = (holder: object, name: string | symbol): string =>
+export const labelOf = (holder: object, name: string | symbol): string =>
   `${holder.constructor.name}.${String(name)}`;
 
 /**
@@ -103,6 +103,8 @@ export function wrapMethod(
   descriptor!.value = wrapper;
 }
 
+const SYNC_TYPES = new Set<unknown>([String, Number, Boolean, BigInt, Symbol, Array, Function]);
+
 type MethodKind = 'promise' | 'observable' | 'generator';
 
 function kindOf(target: object, name: string | symbol, original: AnyMethod): MethodKind {
@@ -114,12 +116,15 @@ function kindOf(target: object, name: string | symbol, original: AnyMethod): Met
     : 'promise';
 }
 
-/** Said at start-up where the compiler left word of it; else at the first call. */
+/**
+ * Said at start-up where the compiler left word of it; else at the first call. It leaves the same word for a method
+ * that returns nothing and for one whose author wrote no type, so that says nothing.
+ */
 function assertNotSync(target: object, name: string | symbol, original: AnyMethod): void {
-  const isAsync = /^\[object Async/.test(Object.prototype.toString.call(original));
-  if (isAsync || !Reflect.hasMetadata('design:returntype', target, name)) return;
+  const isAsync = Object.prototype.toString.call(original).startsWith('[object Async');
+  if (isAsync) return;
   const declared: unknown = Reflect.getMetadata('design:returntype', target, name);
-  if ([undefined, String, Number, Boolean, Array, Function].includes(declared as undefined)) {
+  if (SYNC_TYPES.has(declared)) {
     throw new TypeError(SYNC_METHOD(labelOf(target, name)));
   }
 }
