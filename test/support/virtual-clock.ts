@@ -45,7 +45,7 @@ export class VirtualClock implements Clock {
     for (;;) {
       const next = [...this.#timers]
         .filter((timer) => timer.due <= end)
-        .sort((a, b) => a.due - b.due || a.order - b.order)[0];
+        .toSorted((a, b) => a.due - b.due || a.order - b.order)[0];
       if (next === undefined) break;
       this.#timers.delete(next);
       this.#now = Math.max(this.#now, next.due);

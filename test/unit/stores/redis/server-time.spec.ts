@@ -1,0 +1,39 @@
+import { describe, expect, it } from '@jest/globals';
+import { ServerTime } from '../../../../lib/stores/redis/server-time.js';
+
+describe('What is known of the clock of a server', () => {
+  it('is nothing before it was heard, and after it was forgotten', () => {
+    const time = new ServerTime();
+    expect(time.isKnown).toBe(false);
+    time.heard(1_000);
+    expect(time.isKnown).toBe(true);
+    time.forget();
+    expect(time.isKnown).toBe(false);
+  });
+
+  it('is not what makes no sense', () => {
+    const time = new ServerTime();
+    time.heard(NaN);
+    time.heard(Infinity);
+    expect(time.isKnown).toBe(false);
+  });
+
+  it('makes deadlines in the time of the server, however far from ours (rule 3)', () => {
+    const time = new ServerTime();
+    time.heard(5_000_000_000_000);
+    const deadline = time.deadline(100);
+    expect(Number.isInteger(deadline)).toBe(true);
+    expect(deadline).toBeGreaterThanOrEqual(5_000_000_000_100);
+    expect(deadline).toBeLessThan(5_000_000_010_000);
+  });
+
+  it('makes no deadline that is a fraction of a millisecond too late (rule 2)', () => {
+    const time = new ServerTime();
+    for (let i = 0; i < 100; i++) {
+      const before = performance.now();
+      time.heard(1_000);
+      const deadline = time.deadline(100);
+      expect(deadline).toBeLessThanOrEqual(1_100 + performance.now() - before);
+    }
+  });
+});
