@@ -1,0 +1,765 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { performance } from 'node:perf_hooks';
+import { setTimeout } from 'node:timers/promises';
+import type {
+  Claim,
+  Grant,
+  Hold,
+  LeaseRecord,
+  LeaseStore,
+  Refusal,
+  ReleaseHow,
+} from '../../lib/stores/lease-store.js';
+
+/** What the suite needs of a test runner: Jest's, Vitest's and node:test's will do. */
+export interface TestRunner {
+  describe(name: string, suite: () => void): unknown;
+  it(name: string, test: () => Promise<void>): unknown;
+}
+
+/** Makes a store for one test. Stores that it makes may share their data: each test has keys of its own. */
+export type LeaseStoreFactory = () => LeaseStore | Promise<LeaseStore>;
+
+/** Long enough to outlive any step of a test, short enough that nothing of it stays behind for long. */
+const LONG = 60_000;
+
+/**
+ * The contract of a lease store, clause by clause. Real time passes: a second or two in all, most of it waiting
+ * for short ttls to end.
+ */
+export function describeLeaseStore(
+  name: string,
+  factory: LeaseStoreFactory,
+  { describe, it }: TestRunner,
+): void {
+  const promise = (text: string, test: (bench: Bench) => Promise<void>): void => {
+    it(text, async () => {
+      const store = await factory();
+      try {
+        await test(new Bench(store));
+      } finally {
+        await store.close();
+      }
+    });
+  };
+  const permitsPromise: typeof promise = (text, test) =>
+    promise(text, async (bench) => {
+      if (bench.store.limits.permits) await test(bench);
+    });
+
+  describe(`The contract of a lease store: ${name}`, () => {
+    describe('claims', () => {
+      promise('grants a free key to one of 100 racing claims (rule 1)', async (bench) => {
+        const key = bench.key();
+        const answers = await Promise.all(
+          Array.from({ length: 100 }, () => bench.store.acquire(bench.claim(key))),
+        );
+        assert.equal(answers.filter((answer) => answer.granted).length, 1);
+        for (const answer of answers) {
+          if (!answer.granted) assert.equal(answer.reason, 'held');
+        }
+      });
+
+      promise('grants with a positive safe integer as the fence (rule 8)', async (bench) => {
+        const { fence } = await bench.take(bench.key());
+        assert.ok(Number.isSafeInteger(fence) && fence > 0, `fence ${fence}`);
+      });
+
+      promise('refuses a held key and says how long it can take (rule 9)', async (bench) => {
+        const key = bench.key();
+        await bench.take(key, { ttl: LONG });
+        const refusal = await bench.refused(key);
+        assert.equal(refusal.reason, 'held');
+        assertBetween(refusal.retryAfterMs, LONG - 10_000, LONG);
+      });
+
+      promise(
+        'recognises a claim that comes again: held once, under the same fence (rule 2)',
+        async (bench) => {
+          const claim = bench.claim(bench.key());
+          const first = granted(await bench.store.acquire(claim));
+          const second = granted(await bench.store.acquire(claim));
+          assert.equal(second.fence, first.fence);
+          assert.equal((await bench.record(claim.key)).holders.length, 1);
+        },
+      );
+
+      promise('a claim that comes again holds for a ttl from then (rule 2)', async (bench) => {
+        const claim = bench.claim(bench.key(), { ttl: bench.shortTtl });
+        await bench.store.acquire(claim);
+        await bench.store.acquire({ ...claim, ttl: LONG });
+        assertBetween((await bench.record(claim.key)).freeInMs, LONG - 10_000, LONG);
+      });
+
+      promise('a claim that comes again never shortens (rule 2)', async (bench) => {
+        const claim = bench.claim(bench.key(), { ttl: LONG });
+        await bench.store.acquire(claim);
+        await bench.store.acquire({ ...claim, ttl: bench.shortTtl });
+        assertBetween((await bench.record(claim.key)).freeInMs, LONG - 10_000, LONG);
+      });
+
+      promise('frees a key by itself after its ttl, and not before', async (bench) => {
+        const key = bench.key();
+        const since = performance.now();
+        await bench.take(key, { ttl: bench.shortTtl });
+        assert.equal((await bench.store.acquire(bench.claim(key))).granted, false);
+        await bench.untilFree(key);
+        assertBetween(performance.now() - since, bench.shortTtl - 2, Infinity);
+      });
+
+      promise('a token that has expired is a stranger when it comes again', async (bench) => {
+        const claim = bench.claim(bench.key(), { ttl: bench.shortTtl });
+        const before = granted(await bench.store.acquire(claim));
+        await bench.untilFree(claim.key);
+        const after = granted(await bench.store.acquire(claim));
+        assert.ok(after.fence > before.fence);
+      });
+    });
+
+    describe('renewal', () => {
+      promise('prolongs what is held to a ttl from now', async (bench) => {
+        const held = await bench.take(bench.key(), { ttl: bench.shortTtl });
+        assert.deepEqual(await bench.store.renew([{ ...held, ttl: LONG }]), ['renewed']);
+        assertBetween((await bench.record(held.key)).freeInMs, LONG - 10_000, LONG);
+      });
+
+      promise('never shortens (rule 5)', async (bench) => {
+        const held = await bench.take(bench.key(), { ttl: LONG });
+        assert.deepEqual(await bench.store.renew([{ ...held, ttl: bench.shortTtl }]), ['renewed']);
+        assertBetween((await bench.record(held.key)).freeInMs, LONG - 10_000, LONG);
+      });
+
+      promise('never creates a key that nobody holds (rule 5)', async (bench) => {
+        const stranger = bench.hold(bench.key());
+        assert.deepEqual(await bench.store.renew([stranger]), ['gone']);
+        assert.equal(await bench.store.inspect(stranger.key), null);
+      });
+
+      promise('never re-creates a key that has expired (rule 5)', async (bench) => {
+        const held = await bench.take(bench.key(), { ttl: bench.shortTtl });
+        await bench.untilFree(held.key);
+        assert.deepEqual(await bench.store.renew([held]), ['gone']);
+        assert.equal(await bench.store.inspect(held.key), null);
+      });
+
+      promise('never re-creates a key that was released (rule 5)', async (bench) => {
+        const held = await bench.take(bench.key());
+        await bench.store.release(held, {});
+        assert.deepEqual(await bench.store.renew([held]), ['gone']);
+        assert.equal(await bench.store.inspect(held.key), null);
+      });
+
+      promise('is only for the token that holds the key (rule 2)', async (bench) => {
+        const held = await bench.take(bench.key(), { ttl: LONG });
+        assert.deepEqual(await bench.store.renew([bench.hold(held.key, { ttl: 2 * LONG })]), [
+          'gone',
+        ]);
+        assertBetween((await bench.record(held.key)).freeInMs, 0, LONG);
+      });
+
+      promise('tells of many holds at once what became of each, in order', async (bench) => {
+        const mine = await bench.take(bench.key());
+        const released = await bench.take(bench.key());
+        await bench.store.release(released, {});
+        const others = await bench.take(bench.key());
+        const mineToo = await bench.take(bench.key());
+        assert.deepEqual(
+          await bench.store.renew([mine, released, bench.hold(others.key), mineToo]),
+          ['renewed', 'gone', 'gone', 'renewed'],
+        );
+      });
+
+      promise('of nothing is nothing', async (bench) => {
+        assert.deepEqual(await bench.store.renew([]), []);
+      });
+    });
+
+    describe('release', () => {
+      promise('frees the key at once and says so', async (bench) => {
+        const held = await bench.take(bench.key(), { ttl: LONG });
+        assert.equal(await bench.store.release(held, {}), true);
+        await bench.take(held.key);
+      });
+
+      promise('a second time says that there was nothing to free (rule 7)', async (bench) => {
+        const held = await bench.take(bench.key());
+        await bench.store.release(held, {});
+        assert.equal(await bench.store.release(held, {}), false);
+      });
+
+      promise("never frees somebody else's lease (rule 7)", async (bench) => {
+        const held = await bench.take(bench.key(), { ttl: LONG });
+        assert.equal(await bench.store.release(bench.hold(held.key), {}), false);
+        assert.deepEqual(await bench.store.renew([held]), ['renewed']);
+      });
+
+      promise('by an expired holder does not touch its successor (rule 7)', async (bench) => {
+        const expired = await bench.take(bench.key(), { ttl: bench.shortTtl });
+        await bench.untilFree(expired.key);
+        const successor = await bench.take(expired.key, { ttl: LONG });
+        assert.equal(await bench.store.release(expired, { keepFor: LONG }), false);
+        assert.deepEqual(await bench.store.renew([successor]), ['renewed']);
+      });
+    });
+
+    describe('fences', () => {
+      promise('grow with every grant of a key (rule 8)', async (bench) => {
+        const key = bench.key();
+        let last = 0;
+        for (let i = 0; i < 200; i++) {
+          const held = await bench.take(key);
+          assert.ok(held.fence > last, `${held.fence} after ${last}`);
+          last = held.fence;
+          await bench.store.release(held, {});
+        }
+      });
+
+      promise('grow over an expiry too (rule 8)', async (bench) => {
+        const expired = await bench.take(bench.key(), { ttl: bench.shortTtl });
+        await bench.untilFree(expired.key);
+        const successor = await bench.take(expired.key);
+        assert.ok(successor.fence > expired.fence);
+      });
+
+      promise('stay the same over renewals (rule 8)', async (bench) => {
+        const held = await bench.take(bench.key());
+        await bench.store.renew([held]);
+        assert.equal((await bench.record(held.key)).holders[0]?.fence, held.fence);
+      });
+
+      promise('of a holder are not touched by refused claims (rule 8)', async (bench) => {
+        const held = await bench.take(bench.key());
+        await Promise.all(Array.from({ length: 20 }, () => bench.refused(held.key)));
+        assert.equal((await bench.record(held.key)).holders[0]?.fence, held.fence);
+      });
+    });
+
+    describe('permits', () => {
+      permitsPromise(
+        'are given to as many as there are, of 100 that race (rule 1)',
+        async (bench) => {
+          const key = bench.key();
+          const answers = await Promise.all(
+            Array.from({ length: 100 }, () =>
+              bench.store.acquire(bench.claim(key, { permits: 3 })),
+            ),
+          );
+          const fences = answers.flatMap((answer) => (answer.granted ? [answer.fence] : []));
+          assert.equal(fences.length, 3);
+          assert.equal(new Set(fences).size, 3, 'each has a fence of its own');
+        },
+      );
+
+      permitsPromise('are counted by each claim for itself', async (bench) => {
+        const key = bench.key();
+        await bench.take(key, { permits: 3 });
+        await bench.take(key, { permits: 3 });
+        assert.equal((await bench.refused(key, { permits: 2 })).reason, 'held');
+        await bench.take(key, { permits: 3 });
+      });
+
+      permitsPromise('of a key are refused while somebody has it alone', async (bench) => {
+        const alone = await bench.take(bench.key(), { ttl: LONG });
+        const refusal = await bench.refused(alone.key, { permits: 5 });
+        assert.equal(refusal.reason, 'held');
+        assertBetween(refusal.retryAfterMs, LONG - 10_000, LONG);
+        await bench.store.release(alone, {});
+        await bench.take(alone.key, { permits: 5 });
+      });
+
+      permitsPromise('keep away who wants the key alone, until the last is gone', async (bench) => {
+        const key = bench.key();
+        const first = await bench.take(key, { permits: 2, ttl: LONG });
+        const last = await bench.take(key, { permits: 2, ttl: 2 * LONG });
+        const refusal = await bench.refused(key);
+        assert.equal(refusal.reason, 'held');
+        assertBetween(refusal.retryAfterMs, 2 * LONG - 10_000, 2 * LONG);
+        await bench.store.release(last, {});
+        assertBetween((await bench.refused(key)).retryAfterMs, LONG - 10_000, LONG);
+        await bench.store.release(first, {});
+        await bench.take(key);
+      });
+
+      permitsPromise('that expired keep nobody away', async (bench) => {
+        const key = bench.key();
+        await bench.take(key, { permits: 2, ttl: bench.shortTtl });
+        await bench.take(key, { permits: 2, ttl: bench.shortTtl });
+        await bench.untilFree(key, { permits: 2 });
+        await bench.untilFree(key);
+      });
+
+      permitsPromise(
+        'when all taken, tell when enough of them can be free (rule 9)',
+        async (bench) => {
+          const key = bench.key();
+          for (const minutes of [3, 1, 4, 2]) {
+            await bench.take(key, { permits: 4, ttl: minutes * LONG });
+          }
+          const wait = async (permits: number): Promise<number | undefined> =>
+            (await bench.refused(key, { permits })).retryAfterMs;
+          assertBetween(await wait(4), LONG - 10_000, LONG);
+          assertBetween(await wait(3), 2 * LONG - 10_000, 2 * LONG);
+          assertBetween(await wait(2), 3 * LONG - 10_000, 3 * LONG);
+          assertBetween(await wait(1), 4 * LONG - 10_000, 4 * LONG);
+        },
+      );
+
+      permitsPromise('are recognised when claimed again (rule 2)', async (bench) => {
+        const claim = bench.claim(bench.key(), { permits: 2 });
+        const first = granted(await bench.store.acquire(claim));
+        await bench.take(claim.key, { permits: 2 });
+        assert.equal(granted(await bench.store.acquire(claim)).fence, first.fence);
+        assert.equal((await bench.record(claim.key)).holders.length, 2);
+      });
+
+      permitsPromise('are renewed and released each by its own token', async (bench) => {
+        const key = bench.key();
+        const one = await bench.take(key, { permits: 2, ttl: bench.shortTtl });
+        const other = await bench.take(key, { permits: 2, ttl: LONG });
+        const stranger = bench.hold(key, { permits: 2 });
+        const longer = { ...one, ttl: 2 * LONG };
+        assert.deepEqual(await bench.store.renew([longer, stranger, other]), [
+          'renewed',
+          'gone',
+          'renewed',
+        ]);
+        assertBetween((await bench.record(key)).freeInMs, LONG - 10_000, LONG);
+        assert.equal(await bench.store.release(stranger, {}), false);
+        assert.equal(await bench.store.release(other, {}), true);
+        assert.equal(await bench.store.release(other, {}), false);
+        assert.deepEqual(await bench.store.renew([one, other]), ['renewed', 'gone']);
+      });
+
+      permitsPromise(
+        'never shortened by a renewal, never re-created by one (rule 5)',
+        async (bench) => {
+          const key = bench.key();
+          const long = await bench.take(key, { permits: 2, ttl: LONG });
+          await bench.store.renew([{ ...long, ttl: bench.shortTtl }]);
+          assertBetween((await bench.record(key)).freeInMs, LONG - 10_000, LONG);
+          await bench.store.release(long, {});
+          assert.deepEqual(await bench.store.renew([long]), ['gone']);
+          assert.equal(await bench.store.inspect(key), null);
+        },
+      );
+
+      permitsPromise(
+        'and claims for one alone share one order of fences (rule 8)',
+        async (bench) => {
+          const key = bench.key();
+          let last = 0;
+          for (const permits of [1, 3, 1, 3, 3, 1]) {
+            const held = await bench.take(key, { permits });
+            assert.ok(held.fence > last);
+            last = held.fence;
+            await bench.store.release(held, {});
+          }
+        },
+      );
+    });
+
+    describe('units of work', () => {
+      promise('are refused as done once a release said so', async (bench) => {
+        const held = await bench.take(bench.key(), { once: 'tick 1' });
+        await bench.store.release(held, { done: { once: 'tick 1', remember: LONG } });
+        assert.equal((await bench.refused(held.key, { once: 'tick 1' })).reason, 'done');
+      });
+
+      promise('are known apart, by their name and by their key', async (bench) => {
+        const held = await bench.take(bench.key(), { once: 'tick 1' });
+        await bench.store.release(held, { done: { once: 'tick 1', remember: LONG } });
+        const next = await bench.take(held.key, { once: 'tick 2' });
+        await bench.store.release(next, {});
+        await bench.store.release(await bench.take(held.key), {});
+        await bench.take(bench.key(), { once: 'tick 1' });
+      });
+
+      promise('are not done when the release says nothing of it', async (bench) => {
+        const held = await bench.take(bench.key(), { once: 'tick' });
+        await bench.store.release(held, {});
+        await bench.take(held.key, { once: 'tick' });
+      });
+
+      promise('are not done by a holder that had lost its lease', async (bench) => {
+        const expired = await bench.take(bench.key(), { once: 'tick', ttl: bench.shortTtl });
+        await bench.untilFree(expired.key);
+        const done = { once: 'tick', remember: LONG };
+        assert.equal(await bench.store.release(expired, { done }), false);
+        await bench.take(expired.key, { once: 'tick' });
+      });
+
+      promise('are forgotten after their time', async (bench) => {
+        const held = await bench.take(bench.key(), { once: 'tick' });
+        await bench.store.release(held, { done: { once: 'tick', remember: bench.shortTtl } });
+        await bench.untilFree(held.key, { once: 'tick' });
+      });
+
+      permitsPromise(
+        'done by another are still held by who holds already (rule 2)',
+        async (bench) => {
+          const claim = bench.claim(bench.key(), { once: 'tick', permits: 2 });
+          const { fence } = granted(await bench.store.acquire(claim));
+          const other = await bench.take(claim.key, { once: 'tick', permits: 2 });
+          await bench.store.release(other, { done: { once: 'tick', remember: LONG } });
+          assert.equal(granted(await bench.store.acquire(claim)).fence, fence);
+        },
+      );
+
+      permitsPromise('may be done by the holder of a permit', async (bench) => {
+        const held = await bench.take(bench.key(), { once: 'tick', permits: 2 });
+        await bench.store.release(held, { done: { once: 'tick', remember: LONG } });
+        const refusal = await bench.refused(held.key, { once: 'tick', permits: 2 });
+        assert.equal(refusal.reason, 'done');
+      });
+    });
+
+    for (const permits of [1, 2]) {
+      const kept = permits === 1 ? promise : permitsPromise;
+      describe(`a place kept after its release, with permits: ${permits}`, () => {
+        const keep = async (bench: Bench, keepFor: number, ttl = LONG): Promise<Held> => {
+          const held = await bench.take(bench.key(), { permits, ttl });
+          assert.equal(await bench.store.release(held, { keepFor }), true);
+          return held;
+        };
+
+        kept('stays taken for that long', async (bench) => {
+          const { key } = await keep(bench, LONG, bench.shortTtl);
+          const refusal = await bench.refused(key);
+          assert.equal(refusal.reason, 'held');
+          assertBetween(refusal.retryAfterMs, LONG - 10_000, LONG);
+        });
+
+        kept('is free afterwards, however long its ttl was', async (bench) => {
+          const { key } = await keep(bench, bench.shortTtl, LONG);
+          await bench.untilFree(key);
+        });
+
+        kept('belongs to nobody: its old token neither renews nor releases', async (bench) => {
+          const held = await keep(bench, LONG);
+          assert.deepEqual(await bench.store.renew([held]), ['gone']);
+          assert.equal(await bench.store.release(held, {}), false);
+          assert.equal((await bench.refused(held.key)).reason, 'held');
+        });
+
+        kept('is shown without a holder', async (bench) => {
+          const { key } = await keep(bench, LONG);
+          const record = await bench.record(key);
+          assert.deepEqual(record.holders, []);
+          assertBetween(record.freeInMs, LONG - 10_000, LONG);
+        });
+
+        kept('can be of work that is done', async (bench) => {
+          const held = await bench.take(bench.key(), { permits, once: 'tick' });
+          const done = { once: 'tick', remember: LONG };
+          await bench.store.release(held, { keepFor: LONG, done });
+          assert.equal((await bench.refused(held.key, { once: 'tick' })).reason, 'done');
+          assert.equal((await bench.refused(held.key)).reason, 'held');
+        });
+      });
+    }
+
+    permitsPromise('a kept permit counts as one of the permits', async (bench) => {
+      const key = bench.key();
+      const first = await bench.take(key, { permits: 2 });
+      const second = await bench.take(key, { permits: 2, ttl: LONG });
+      await bench.store.release(first, { keepFor: 2 * LONG });
+      assert.equal((await bench.refused(key, { permits: 2 })).reason, 'held');
+      await bench.store.release(second, {});
+      await bench.take(key, { permits: 2 });
+    });
+
+    describe('keys are data (rule 14)', () => {
+      promise('of any shape are keys, each its own', async (bench) => {
+        const keys = HOSTILE.map((hostile) => bench.key(hostile));
+        const held = await Promise.all(keys.map((key) => bench.take(key, { ttl: LONG })));
+        for (const { key, fence } of held) {
+          assert.equal((await bench.refused(key)).reason, 'held');
+          assert.deepEqual(
+            (await bench.record(key)).holders.map((holder) => holder.fence),
+            [fence],
+            key,
+          );
+        }
+        for (const one of held) assert.equal(await bench.store.release(one, {}), true, one.key);
+      });
+
+      promise('of any shape name units of work, each its own', async (bench) => {
+        const key = bench.key();
+        for (const once of HOSTILE) {
+          const held = await bench.take(key, { once });
+          await bench.store.release(held, { done: { once, remember: LONG } });
+          assert.equal((await bench.refused(key, { once })).reason, 'done', once);
+        }
+      });
+
+      permitsPromise('of any shape have permits', async (bench) => {
+        for (const hostile of HOSTILE) {
+          const key = bench.key(hostile);
+          await bench.take(key, { permits: 2 });
+          await bench.take(key, { permits: 2 });
+          assert.equal((await bench.refused(key, { permits: 2 })).reason, 'held', key);
+        }
+      });
+
+      promise('with the parts of another key in them do not meet it', async (bench) => {
+        const base = bench.key('a');
+        await bench.take(base);
+        for (const near of NEAR.map((suffix) => base + suffix)) await bench.take(near);
+        assert.deepEqual(await bench.store.renew([bench.hold(base)]), ['gone']);
+      });
+
+      promise('are as opaque before the first slash as after it', async (bench) => {
+        const own = bench.own;
+        const keys = [own, `${own}/`, `/${own}`, `{${own}`, `${own}}`, `a{${own}/b`, `a/${own}`];
+        const more = [`a}${own}/b`, `%7B${own}`, `a*/${own}`, `${own}:b`, `${own}/:b`, `{${own}}`];
+        for (const key of [...keys, ...more]) await bench.take(key, { ttl: bench.shortTtl });
+      });
+    });
+
+    describe('looking', () => {
+      promise('at a free key finds nothing', async (bench) => {
+        assert.equal(await bench.store.inspect(bench.key()), null);
+      });
+
+      promise('at a held key tells who, since when and for how long', async (bench) => {
+        const before = Date.now();
+        const held = await bench.take(bench.key(), { ttl: LONG, instance: 'host:1:ü' });
+        const { key, holders, freeInMs } = await bench.record(held.key);
+        assert.equal(key, held.key);
+        assertBetween(freeInMs, LONG - 10_000, LONG);
+        assert.equal(holders.length, 1);
+        const [holder] = holders;
+        assert.equal(holder!.instance, 'host:1:ü');
+        assert.equal(holder!.fence, held.fence);
+        assertBetween(holder!.expiresInMs, LONG - 10_000, LONG);
+        // For people: it may be another machine's clock.
+        assertBetween(holder!.since.getTime(), before - 60_000, Date.now() + 60_000);
+      });
+
+      permitsPromise('at permits tells of every holder', async (bench) => {
+        const key = bench.key();
+        const one = await bench.take(key, { permits: 2, ttl: LONG, instance: 'a:1' });
+        const two = await bench.take(key, { permits: 2, ttl: 2 * LONG, instance: 'b' });
+        const { holders, freeInMs } = await bench.record(key);
+        assert.deepEqual(
+          holders.map(({ instance, fence }) => ({ instance, fence })),
+          [
+            { instance: 'a:1', fence: one.fence },
+            { instance: 'b', fence: two.fence },
+          ],
+        );
+        assertBetween(freeInMs, LONG - 10_000, LONG);
+      });
+
+      for (const permits of [1, 2]) {
+        const seen = permits === 1 ? promise : permitsPromise;
+        seen(`never shows a whole owner token, permits: ${permits} (rule 15)`, async (bench) => {
+          const held = await bench.take(bench.key(), { permits });
+          const record = await bench.record(held.key);
+          const { owner } = record.holders[0]!;
+          assert.ok(owner.length > 0 && held.token.startsWith(owner), 'tells acquisitions apart');
+          assert.ok(!JSON.stringify(record).includes(held.token.slice(0, 18)), 'and no more');
+        });
+      }
+
+      promise('finds nothing after a release and after an expiry', async (bench) => {
+        const released = await bench.take(bench.key(), { ttl: LONG });
+        await bench.store.release(released, {});
+        assert.equal(await bench.store.inspect(released.key), null);
+        const expiring = await bench.take(bench.key(), { ttl: bench.shortTtl });
+        await until(async () => (await bench.store.inspect(expiring.key)) === null);
+      });
+
+      promise('at all keys finds those that are not free, by their beginning', async (bench) => {
+        const held = await bench.take(bench.key('a'));
+        const kept = await bench.take(bench.key('b'));
+        await bench.store.release(kept, { keepFor: LONG });
+        const released = await bench.take(bench.key('c'));
+        await bench.store.release(released, { done: { once: 'tick', remember: LONG } });
+        const shared = bench.store.limits.permits ? [bench.key('d')] : [];
+        for (const key of shared) {
+          await bench.take(key, { permits: 2 });
+          await bench.take(key, { permits: 2 });
+        }
+        assert.deepEqual(await bench.list(bench.prefix), [held.key, kept.key, ...shared]);
+        assert.deepEqual(await bench.list(bench.key('b')), [kept.key]);
+        assert.deepEqual(await bench.list(bench.key('nobody')), []);
+      });
+
+      promise('for a beginning takes no character of it for a pattern (rule 14)', async (bench) => {
+        const keys = HOSTILE.map((hostile) => bench.key(hostile)).toSorted();
+        for (const key of keys) await bench.take(key, { ttl: LONG });
+        assert.deepEqual(await bench.list(bench.prefix), keys);
+        for (const key of keys) {
+          const found = keys.filter((other) => other.startsWith(key));
+          assert.deepEqual(await bench.list(key), found, key);
+        }
+      });
+
+      promise('without a beginning finds every key', async (bench) => {
+        const held = await bench.take(bench.key());
+        const plain = await bench.take(`${bench.own}-plain`);
+        const found = await bench.list();
+        assert.ok(found.includes(held.key) && found.includes(plain.key));
+        assert.deepEqual(await bench.list(bench.own), [plain.key]);
+      });
+    });
+
+    promise('watching a key tells of its release', async (bench) => {
+      if (!bench.store.limits.push) return;
+      const held = await bench.take(bench.key(), { ttl: LONG });
+      let told = 0;
+      const stop = await bench.store.watch!(held.key, () => told++);
+      await bench.store.release(held, {});
+      await until(() => told > 0);
+      await stop();
+    });
+
+    promise('may be closed twice', async (bench) => {
+      await bench.take(bench.key());
+      await bench.store.close();
+      await bench.store.close();
+    });
+
+    promise('can be opened again after it was closed', async (bench) => {
+      const held = await bench.take(bench.key(), { ttl: LONG });
+      await bench.store.close();
+      await bench.store.open?.();
+      assert.deepEqual(await bench.store.renew([held]), ['renewed']);
+      await bench.take(bench.key());
+    });
+  });
+}
+
+/** Keys, and names of units of work, that a store may trip over. */
+const HOSTILE: readonly string[] = [
+  'plain',
+  'with space',
+  'a:b:c',
+  'a/b//c',
+  '{tag}',
+  '{',
+  '}',
+  '}x',
+  'a}{b',
+  '{}',
+  '%7B',
+  '%',
+  '%25',
+  '*',
+  'a*',
+  '?',
+  '[',
+  '[a]',
+  '[^a]',
+  '\\',
+  '\\*',
+  "it's",
+  '"quoted"',
+  ':permits',
+  ':once:x',
+  'owner',
+  'ключ',
+  '钥匙',
+  '🔑',
+  'é',
+  'e\u0301',
+  '$1',
+  '0',
+  '-1',
+  'x'.repeat(512),
+  `${'x'.repeat(511)}y`,
+  '🔑'.repeat(128),
+];
+
+/** What, put behind a key, a careless store could read as something that belongs to the key itself. */
+const NEAR = ['}', ':permits', '}:permits', ':once:tick', '}:once:tick', '/a', ' ', '\\', '%7D'];
+
+type Held = Hold & Grant & { readonly instance: string };
+
+/** A store and the means to ask it briefly. */
+class Bench {
+  /** No other test, and no other run, has it. */
+  readonly own = randomUUID();
+  readonly prefix = `contract:${this.own}/`;
+  #keys = 0;
+
+  constructor(readonly store: LeaseStore) {}
+
+  /** Ends within a test, and not before its next step. */
+  get shortTtl(): number {
+    return Math.max(this.store.limits.minTtl, 100);
+  }
+
+  key(name = `key-${this.#keys++}`): string {
+    return this.prefix + name;
+  }
+
+  claim(key: string, claim: Partial<Claim> = {}): Claim {
+    return {
+      key,
+      token: randomUUID(),
+      ttl: 10_000,
+      permits: 1,
+      instance: 'contract',
+      patience: 5_000,
+      ...claim,
+    };
+  }
+
+  /** As somebody who holds nothing might show it. */
+  hold(key: string, hold: Partial<Hold> = {}): Hold {
+    return { key, token: randomUUID(), ttl: 10_000, permits: 1, ...hold };
+  }
+
+  async take(key: string, options?: Partial<Claim>): Promise<Held> {
+    const claim = this.claim(key, options);
+    return { ...claim, ...granted(await this.store.acquire(claim), key) };
+  }
+
+  async refused(key: string, options?: Partial<Claim>): Promise<Refusal> {
+    const answer = await this.store.acquire(this.claim(key, options));
+    assert.ok(!answer.granted, `granted: ${key}`);
+    return answer;
+  }
+
+  /** Until a claim is granted; gives the key back. */
+  async untilFree(key: string, options?: Partial<Claim>): Promise<void> {
+    const claim = this.claim(key, options);
+    const how: ReleaseHow = {};
+    await until(async () => (await this.store.acquire(claim)).granted);
+    await this.store.release(claim, how);
+  }
+
+  async record(key: string): Promise<LeaseRecord> {
+    const record = await this.store.inspect(key);
+    assert.ok(record !== null, `nothing is known of ${key}`);
+    return record;
+  }
+
+  async list(prefix?: string): Promise<string[]> {
+    const keys: string[] = [];
+    const options = prefix === undefined ? undefined : { prefix };
+    for await (const { key } of this.store.list(options)) keys.push(key);
+    return keys.toSorted();
+  }
+}
+
+function granted(answer: Grant | Refusal, key = ''): Grant {
+  assert.ok(answer.granted, `refused: ${key} ${JSON.stringify(answer)}`);
+  return answer;
+}
+
+function assertBetween(value: number | undefined, least: number, most: number): void {
+  const fits = value !== undefined && value >= least && value <= most;
+  assert.ok(fits, `${value} is not from ${least} to ${most}`);
+}
+
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + 10_000;
+  while (!(await condition())) {
+    assert.ok(performance.now() < deadline, `never: ${condition.toString()}`);
+    await setTimeout(5);
+  }
+}
