@@ -1,0 +1,13 @@
+import { Logger, Module, type Type } from '@nestjs/common';
+import { LeaseModule, type LeaseStore } from 'nestjs-lease';
+import { OrdersController } from './orders.controller.js';
+
+export function createAppModule(store: LeaseStore, instance: string): Type {
+  @Module({
+    imports: [LeaseModule.forRoot({ store, instance })],
+    controllers: [OrdersController],
+    providers: [{ provide: Logger, useValue: new Logger(instance) }],
+  })
+  class AppModule {}
+  return AppModule;
+}
