@@ -30,5 +30,9 @@ export default {
   coverageDirectory: 'coverage',
   coverageReporters: ['text', 'lcovonly'],
   coverageThreshold: { global: { lines: 95 } },
+  // A rejection after the last test fails its file instead of ending the whole run without a summary.
+  waitForUnhandledRejections: true,
+  // Most of them wait for something; one worker per core keeps those that race with a ttl honest.
+  maxWorkers: 2,
   testTimeout: 20_000,
 };
