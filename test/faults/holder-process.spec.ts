@@ -7,7 +7,7 @@ import { HolderProcess } from '../support/holder-process.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { until } from '../support/until.js';
 
-const TTL = 600;
+const TTL = 1_500;
 
 describe('A process that holds a lease', () => {
   let server: RedisServer;

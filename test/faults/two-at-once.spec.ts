@@ -7,7 +7,7 @@ import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { until } from '../support/until.js';
 import { allTold, Witness } from '../support/witness.js';
 
-const TTL = 600;
+const TTL = 1_500;
 
 describe('Work under a lease', () => {
   let server: RedisServer;
@@ -22,8 +22,10 @@ describe('Work under a lease', () => {
     admin.disconnect();
     await server.stop();
   });
-  beforeEach(() => {
-    witness = new Witness(new RedisLeaseStore(server.url), TTL);
+  beforeEach(async () => {
+    const store = new RedisLeaseStore(server.url);
+    await store.open();
+    witness = new Witness(store, TTL);
   });
   afterEach(() => witness.close());
 

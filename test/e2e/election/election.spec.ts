@@ -221,7 +221,7 @@ describe('an application', () => {
       return true;
     };
     const app = await startApp({
-      lease: { ttl: 100, election: { campaignWhen } },
+      lease: { ttl: 400, election: { campaignWhen } },
       providers: [Outbox],
       logger,
     });

@@ -151,7 +151,7 @@ describe('work in flight', () => {
   it('may finish within the grace, its lease renewed beyond the ttl (rule 11)', async () => {
     const store = new MemoryLeaseStore();
     const app = await startApp({
-      lease: { store, ttl: 60, shutdownGrace: '10s' },
+      lease: { store, ttl: 400, shutdownGrace: '10s' },
       providers: [Jobs],
     });
     const { work } = app.get(Jobs);
@@ -251,7 +251,7 @@ describe('scheduled work', () => {
 
 describe('requests in flight', () => {
   it('are answered', async () => {
-    const { app, url, controller } = await listen({ ttl: 60, shutdownGrace: '10s' });
+    const { app, url, controller } = await listen({ shutdownGrace: '10s' });
     const answer = get(`${url}/slow`);
     await until(() => controller.work.started);
     const closed = app.close();

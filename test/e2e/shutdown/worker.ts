@@ -57,13 +57,13 @@ class Jobs implements OnApplicationShutdown {
   }
 
   /** Longer than its lease would last without being renewed. */
-  @WithLease('work', { ttl: 150 })
+  @WithLease('work', { ttl: 1_000 })
   async work(@CurrentLease() lease: Lease): Promise<string> {
     say('work begins');
     lease.signal.addEventListener('abort', () =>
       say('work aborted', { reason: (lease.signal.reason as Error).message }),
     );
-    if (options.work === 'brief') await setTimeout(400);
+    if (options.work === 'brief') await setTimeout(1_500);
     if (options.work === 'obedient') await once(lease.signal, 'abort');
     // Nothing of it keeps the process alive.
     if (options.work === 'deaf') await new Promise(() => {});
