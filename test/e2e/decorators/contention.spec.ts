@@ -210,7 +210,7 @@ describe('a store that does not answer', () => {
         await until(() => !lease.isHeld);
         await work.runsUnavailable();
       },
-      { maxHold: 5 },
+      { maxHold: 200 },
     );
     await expect(running).rejects.toMatchObject({ code: 'LEASE_LOST' });
     expect(work.ran).toEqual([]);

@@ -33,7 +33,7 @@ class Listener {
 
 /** Loses a lease on the key: held for longer than it may be. */
 async function lose(leases: LeaseService, key: string): Promise<void> {
-  const lease = await leases.acquire(key, { maxHold: 5 });
+  const lease = await leases.acquire(key, { maxHold: 200 });
   await until(() => !lease.isHeld);
 }
 

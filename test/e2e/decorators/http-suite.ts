@@ -101,7 +101,7 @@ class Orders {
   }
 
   @Post('lose')
-  @WithLease('short', { maxHold: 20 })
+  @WithLease('short', { maxHold: 200 })
   async lose(@CurrentLease() lease?: Lease): Promise<string> {
     await new Promise((resolve) => lease!.signal.addEventListener('abort', resolve));
     return 'too late';
@@ -140,7 +140,7 @@ class Orders {
   }
 
   @Get('lost-file')
-  @WithLease('lost-file', { maxHold: 50 })
+  @WithLease('lost-file', { maxHold: 200 })
   async lostFile(): Promise<StreamableFile> {
     this.stream = new Readable({ read() {} });
     this.stream.push('first part, ');

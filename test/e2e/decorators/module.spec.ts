@@ -264,7 +264,7 @@ describe('LeaseService', () => {
     const losses: LeaseEvent[] = [];
     leases.lost$.subscribe((event) => losses.push(event));
     await (await leases.acquire('released')).release();
-    await leases.acquire('lost', { maxHold: 10 });
+    await leases.acquire('lost', { maxHold: 200 });
     await until(() => losses.length > 0);
     expect(losses).toMatchObject([{ type: 'lost', key: 'lost', reason: 'max-hold' }]);
   });

@@ -81,7 +81,7 @@ class Results {
     return throwError(() => boom);
   }
 
-  @WithLease('key', { maxHold: 20 })
+  @WithLease('key', { maxHold: 200 })
   short(): Observable<never> {
     return NEVER;
   }
@@ -91,7 +91,7 @@ class Results {
     return this.source;
   }
 
-  @WithLease('key', { maxHold: 20 })
+  @WithLease('key', { maxHold: 200 })
   async promisedShort(): Promise<Observable<number>> {
     return this.source;
   }
@@ -114,7 +114,7 @@ class Results {
     throw boom;
   }
 
-  @WithLease('key', { maxHold: 20 })
+  @WithLease('key', { maxHold: 200 })
   async *shortSteps(@CurrentLease() lease?: Lease): AsyncGenerator<Lease> {
     try {
       for (;;) yield lease!;
