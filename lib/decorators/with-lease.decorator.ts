@@ -1,7 +1,8 @@
 import type { Observable } from 'rxjs';
-import { BAD_DECORATOR_OPTION, BAD_OPTION } from '../lease.messages.js';
+import { BAD_DECORATOR_OPTION, BAD_OPTION, UNKNOWN_OPTION } from '../lease.messages.js';
 import type { LeaseOptions } from '../lease.options.js';
 import { assertMethodKey } from './method-key.js';
+import { LEASE_OPTIONS } from '../lease/resolve-options.js';
 import { WITH_LEASE } from './lease.metadata.js';
 import { labelOf, wrapMethod } from './wrap-method.js';
 
@@ -87,6 +88,13 @@ export function WithLease<Args extends unknown[] = []>(
   }) as LeasedMethodDecorator<Args>;
 }
 
+const KNOWN: Record<keyof WithLeaseOptions, true> = {
+  ...LEASE_OPTIONS,
+  onHeld: true,
+  onUnavailable: true,
+  oncePerTick: true,
+};
+
 function toPlan(
   key: WithLeasePlan['key'],
   options: WithLeaseOptions,
@@ -97,6 +105,10 @@ function toPlan(
   }
   if (typeof key !== 'function' && key !== undefined) {
     assertMethodKey(key, method);
+  }
+  for (const name of Object.keys(options)) {
+    if (Object.hasOwn(KNOWN, name)) continue;
+    throw new TypeError(BAD_DECORATOR_OPTION(method, UNKNOWN_OPTION(name, Object.keys(KNOWN))));
   }
   const { onHeld, onUnavailable = 'throw', oncePerTick = true, ...lease } = options;
   const oneOf = (name: string, value: unknown, choices: readonly unknown[]): void => {

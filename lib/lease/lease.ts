@@ -63,7 +63,10 @@ export class Lease implements AsyncDisposable {
     return this.#holdings.reduce((least, { ttl }) => Math.min(least, ttl), Infinity);
   }
 
-  /** Aborts when the lease is lost, with a `LeaseLostException` as the reason. A release does not abort it. */
+  /**
+   * Aborts when the lease is lost, with a `LeaseLostException` as the reason, and when the application shuts down
+   * or its leadership ends, while the lease is still held: stop, and give it back. A release does not abort it.
+   */
   get signal(): AbortSignal {
     const [first] = this.#holdings;
     if (this.#holdings.length === 1) return first!.signal;

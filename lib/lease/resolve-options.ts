@@ -20,7 +20,8 @@ export interface ResolvedOptions {
 const MAX_PERMITS = 10_000;
 const REMEMBER = 86_400_000;
 
-const KNOWN: Record<keyof LeaseOptions, true> = {
+/** Every option of a lease. */
+export const LEASE_OPTIONS: Record<keyof LeaseOptions, true> = {
   ttl: true,
   wait: true,
   signal: true,
@@ -40,7 +41,7 @@ export function resolveOptions(
 ): ResolvedOptions {
   if (options === undefined) options = {};
   if (typeof options !== 'object' || options === null) throw new TypeError(BAD_OPTIONS(options));
-  assertKnown(options, KNOWN);
+  assertKnown(options, LEASE_OPTIONS);
   const { limits } = store;
   const { signal, renew = true, permits = 1, once } = options;
   if (signal !== undefined && !(signal instanceof AbortSignal)) {

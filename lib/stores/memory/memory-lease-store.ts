@@ -114,11 +114,19 @@ export class MemoryLeaseStore implements LeaseStore {
     const freeAt = Math.min(...holders.map((holder) => holder.expiresAt));
     return {
       key,
-      freeInMs: freeAt - now,
+      freeInMs: Math.ceil(freeAt - now),
       holders: holders.flatMap(({ token, instance, fence, since, expiresAt }) =>
         token === undefined
           ? []
-          : [{ instance, fence, owner: ownerPrefix(token), since, expiresInMs: expiresAt - now }],
+          : [
+              {
+                instance,
+                fence,
+                owner: ownerPrefix(token),
+                since,
+                expiresInMs: Math.ceil(expiresAt - now),
+              },
+            ],
       ),
     };
   }

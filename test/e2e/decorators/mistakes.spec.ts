@@ -16,6 +16,7 @@ import {
   PARAMETER_WITHOUT_LEASE,
   SAME_DEFAULT_KEY,
   SYNC_METHOD,
+  UNKNOWN_OPTION,
 } from '../../../lib/lease.messages.js';
 import {
   CurrentLease,
@@ -287,7 +288,10 @@ describe('a decorator in the wrong place', () => {
 });
 
 describe('a bad option', () => {
-  const KNOWN = 'ttl, wait, signal, renew, minHold, maxHold, permits, once, remember';
+  const KNOWN =
+    'ttl, wait, signal, renew, minHold, maxHold, permits, once, remember, onHeld, onUnavailable, oncePerTick'.split(
+      ', ',
+    );
 
   it.each<[string, object, string]>([
     ['ttl without a unit', { ttl: '10 s' }, BAD_DURATION('ttl', '10 s')],
@@ -296,7 +300,6 @@ describe('a bad option', () => {
     ['permits', { permits: 1.5 }, BAD_OPTION('permits', 1.5, 'a whole number')],
     ['renew', { renew: 'no' }, BAD_OPTION('renew', 'no', 'true or false')],
     ['once', { once: '' }, BAD_KEY('once', '', 'is empty')],
-    ['unknown', { tll: 1 }, `There is no option "tll". Options are: ${KNOWN}.`],
   ])('stops the start and names the method and the option: %s', async (_, options, reason) => {
     @Injectable()
     class Bad {
@@ -324,6 +327,7 @@ describe('a bad option', () => {
       () => WithLease('key', { oncePerTick: 'yes' } as never),
       BAD_OPTION('oncePerTick', 'yes', 'one of true, false'),
     ],
+    ['unknown', () => WithLease('key', { tll: 1 } as never), UNKNOWN_OPTION('tll', KNOWN)],
     ['options', () => WithLease('key', null as never), BAD_OPTION('options', null, 'an object')],
     ['an empty key', () => WithLease(''), BAD_KEY('key', '', 'is empty')],
     ['no keys', () => WithLease([]), EMPTY_KEYS()],
