@@ -44,6 +44,9 @@ export const NO_PERMITS = (store: string): string =>
 export const ONCE_ON_REENTRY = (key: string, once: string): string =>
   `"${key}" is held by this very call already, so a new unit of work (once: ${show(once)}) cannot begin inside it. Use another key for it.`;
 
+export const PERMITS_ON_REENTRY = (key: string, held: number, asked: number): string =>
+  `"${key}" is held by this very call as one of ${held} permits; it cannot be entered again as one of ${asked}. Use another key for it.`;
+
 // — refusals and losses
 
 export const LEASE_HELD = (key: string, retryAfterMs: number | undefined): string =>
@@ -162,6 +165,9 @@ export const NOT_A_METHOD = (decorator: string, name: string): string =>
 
 export const SYNC_METHOD = (method: string): string =>
   `${method} is under a lease, but is synchronous: a lease is taken and given back over time. Make it async, or return a Promise, an Observable or an async generator.`;
+
+export const PROMISED_GENERATOR = (): string =>
+  'A method under a lease promised an async generator, which would run after the lease was given back. Nothing of it was run. Make the method itself an async generator.';
 
 export const KEY_FUNCTION_THREW = (method: string): string =>
   `The key function of @WithLease on ${method} threw. Nothing was run; its error is the cause.`;

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { finished, type Readable } from 'node:stream';
 import { StreamableFile } from '@nestjs/common';
 import { isObservable, Observable } from 'rxjs';
+import { PROMISED_GENERATOR } from '../lease.messages.js';
 import type { Lease } from '../lease/lease.js';
 
 /**
@@ -39,8 +40,12 @@ export function holdPromise(run: RunLeased, check: (returned: unknown) => void):
       const result: unknown = await (returned as Promise<unknown>);
       if (isObservable(result)) {
         const over = deferred();
-        resolve(follow(result, lease, over));
+        // One that nobody subscribes to would be held for ever.
+        const unclaimed = setTimeout(() => over.resolve(), lease?.ttl ?? 0).unref();
+        resolve(follow(result, lease, over, () => clearTimeout(unclaimed)));
         await over.promise;
+      } else if (isAsyncGenerator(result)) {
+        throw new TypeError(PROMISED_GENERATOR());
       } else if (result instanceof StreamableFile) {
         const over = untilClosed(result.getStream(), lease);
         resolve(result);
@@ -50,6 +55,9 @@ export function holdPromise(run: RunLeased, check: (returned: unknown) => void):
     }).then(resolve, reject);
   });
 }
+
+const isAsyncGenerator = (value: unknown): boolean =>
+  Object.prototype.toString.call(value) === '[object AsyncGenerator]';
 
 /** An Observable that takes the lease when it is subscribed to, and gives it back when it is over. */
 export function holdObservable(run: RunLeased): Observable<unknown> {
@@ -80,29 +88,34 @@ function follow(
   source: Observable<unknown>,
   lease: Lease | undefined,
   over: { resolve: () => void; reject: (error: unknown) => void },
+  onSubscribed: () => void = () => {},
 ): Observable<unknown> {
   const inScope = AsyncLocalStorage.snapshot();
+  let subscriptions = 0;
   return new Observable((subscriber) => {
     const onLost = (): void => fail(lease!.signal.reason);
     const fail = (error: unknown): void => {
       over.reject(error);
       subscriber.error(error);
     };
+    // Subscribed to once more, after it was given back: the source is not run unleased.
+    if (lease?.isHeld === false && !lease.signal.aborted) {
+      return fail(lease.holdings[0]!.lostException());
+    }
     if (lease?.signal.aborted) return onLost();
+    subscriptions++;
+    onSubscribed();
     lease?.signal.addEventListener('abort', onLost, { once: true });
     subscriber.add(() => {
       lease?.signal.removeEventListener('abort', onLost);
-      over.resolve();
+      if (--subscriptions === 0) over.resolve();
     });
     subscriber.add(
       inScope(() =>
         source.subscribe({
           next: (value) => subscriber.next(value),
           error: fail,
-          complete: () => {
-            over.resolve();
-            subscriber.complete();
-          },
+          complete: () => subscriber.complete(),
         }),
       ),
     );
@@ -116,7 +129,7 @@ function untilClosed(stream: Readable, lease: Lease | undefined): Promise<void> 
   const onLost = (): void => void stream.destroy(lease!.signal.reason as Error);
   if (lease?.signal.aborted) onLost();
   else lease?.signal.addEventListener('abort', onLost, { once: true });
-  finished(stream, (error) => {
+  finished(stream, { writable: false }, (error) => {
     lease?.signal.removeEventListener('abort', onLost);
     if (error) reject(error);
     else resolve();

@@ -18,7 +18,6 @@ interface CronTime {
 }
 interface CronJob {
   readonly cronTime: CronTime;
-  readonly isCallbackRunning?: boolean;
   /** When its timer last fired: another object each time. */
   lastDate(): Date | null;
 }
@@ -63,7 +62,6 @@ export class ScheduledJobs {
 
   constructor(private readonly discovery: DiscoveryService) {}
 
-  /** To be asked while the caller is still on the stack: that is how a job that fires is recognised. */
   of(call: MethodCall): Scheduled | undefined {
     // The outermost function has the metadata when several wrappers are around a method.
     const outermost = (call.instance as Record<string | symbol, object | undefined>)[
@@ -115,12 +113,10 @@ export class ScheduledJobs {
   }
 
   /**
-   * Whether this call is the one its timer makes. A job that waits for completion says that its callback runs for
-   * as long as it does: whoever calls in the meantime calls by hand, and so does `fireOnTick()`.
+   * Whether this call is the one its timer made: the first since it fired. Not whether its callback runs now: other
+   * decorators may have waited for something in between. A later call is one by hand, and so is `fireOnTick()`.
    */
   #isFiring(job: CronJob): boolean {
-    // Before cron 4 a job does not say whether its callback runs.
-    if (job.isCallbackRunning === false) return false;
     const fired = job.lastDate();
     if (fired === null || this.#answered.get(job) === fired) return false;
     this.#answered.set(job, fired);

@@ -103,7 +103,9 @@ export class Leadership {
   /** @internal */
   start(): void {
     if (this.#stop.signal.aborted) return;
-    this.#campaigning ??= this.#campaign().catch(this.#options.onError);
+    this.#campaigning ??= this.#engine.scope.outside(() =>
+      this.#campaign().catch(this.#options.onError),
+    );
   }
 
   /**

@@ -155,7 +155,7 @@ class EndOfWaiting {
     // Not a race with one promise for the whole wait: that would remember every claim of a wait without end.
     const answer = await new Promise<Holding | Refusal | undefined>((resolve) => {
       this.#abort = () => resolve(undefined);
-      void claim.then(resolve);
+      claim.then(resolve, (error: unknown) => resolve(unavailable(error)));
     });
     // Granted in the very moment of the abort, nobody else would ever give it back.
     if (answer === undefined) this.claimant.abandon(this.attempt);

@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { LeaseDoneException } from '../exceptions/lease-done.exception.js';
 import { LeaseHeldException } from '../exceptions/lease-held.exception.js';
+import { LeaseLostException } from '../exceptions/lease-lost.exception.js';
 import { LeaseUnavailableException } from '../exceptions/lease-unavailable.exception.js';
-import { ONCE_ON_REENTRY, SHUTTING_DOWN } from '../lease.messages.js';
+import { ONCE_ON_REENTRY, PERMITS_ON_REENTRY, SHUTTING_DOWN } from '../lease.messages.js';
 import type { LeaseOptions } from '../lease.options.js';
 import type { LeaseRecord, LeaseStore, Refusal } from '../stores/lease-store.js';
 import { Agenda } from './agenda.js';
@@ -165,12 +166,19 @@ export class LeaseEngine {
   async runIn<T>(lease: Lease, work: () => T | Promise<T>): Promise<T> {
     this.#work.begin(lease);
     try {
+      // Time may have passed since it was granted (rule 4).
+      lease.assertHeld();
       const result = await this.scope.run(lease, work);
-      if (!lease.isReleased) lease.assertHeld();
+      const isByHand = lease.isReleased;
+      if (!isByHand) lease.assertHeld();
       for (const holding of lease.holdings) {
         // Released by hand after it was lost: lost on the way all the same.
         if (holding.state === 'lost') throw holding.lostException();
         if (holding.owner === lease) holding.succeeded = true;
+      }
+      // Not ours any more, and not noticed before: lost on the way (rule 13).
+      if ((await lease.release()) === 'lost' && !isByHand) {
+        throw new LeaseLostException(lease.key, 'taken');
       }
       return result;
     } finally {
@@ -283,6 +291,11 @@ export class LeaseEngine {
       await this.#backOut(taken);
       throw error;
     }
+    // In one step with joining the leases that a shutdown looks after.
+    if (this.isClosing && taken.some(({ owner }) => owner === undefined)) {
+      await this.#backOut(taken);
+      return this.#refused({ ...unavailable(this.#closing.signal.reason), key: targets[0]!.key });
+    }
     return this.#handle(taken);
   }
 
@@ -293,9 +306,11 @@ export class LeaseEngine {
     return lease;
   }
 
-  /** Nothing was done under them, so none is kept for its `minHold`. */
+  /** Nothing was done under those that were just taken, so none of them is kept for its `minHold`. */
   async #backOut(taken: readonly Holding[]): Promise<void> {
-    await Promise.all(taken.map((holding) => this.#releaser.letGo(holding, 0)));
+    const minHoldOf = ({ owner, options }: Holding): number =>
+      owner === undefined ? 0 : options.minHold;
+    await Promise.all(taken.map((holding) => this.#releaser.letGo(holding, minHoldOf(holding))));
   }
 
   #refused(refusal: KeyRefusal): KeyRefusal {
@@ -326,6 +341,11 @@ export class LeaseEngine {
     holding.assertHeld();
     if (options.once !== undefined && options.once !== holding.options.once) {
       throw new TypeError(ONCE_ON_REENTRY(key, options.once));
+    }
+    const { permits } = holding.hold;
+    // Others share it: whoever asks for fewer beside it does not have that here.
+    if (options.permits < permits) {
+      throw new RangeError(PERMITS_ON_REENTRY(key, permits, options.permits));
     }
     holding.uses++;
     return holding;

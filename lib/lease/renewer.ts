@@ -26,9 +26,7 @@ export class Renewer {
   plan(holding: Holding, mono: number): void {
     // Jitter only ever makes it earlier: a third of the ttl is the promise.
     const third = holding.ttl / 3;
-    holding.renewAt = holding.options.renew
-      ? mono + third * (0.85 + 0.15 * this.random())
-      : Infinity;
+    holding.renewAt = wanted(holding) ? mono + third * (0.85 + 0.15 * this.random()) : Infinity;
     this.#schedule(holding);
   }
 
@@ -129,7 +127,7 @@ export class Renewer {
     if (!holding.isHeld) return;
     holding.failures++;
     const pause = Math.min(holding.ttl / 30, RETRY_AT_MOST) * (0.5 + this.random());
-    holding.renewAt = holding.options.renew ? this.agenda.clock.now() + pause : Infinity;
+    holding.renewAt = wanted(holding) ? this.agenda.clock.now() + pause : Infinity;
     this.#schedule(holding);
     const { key, fence, failures, remaining } = holding;
     this.events.emitTrouble({
@@ -141,4 +139,13 @@ export class Renewer {
       error,
     });
   }
+}
+
+/** Of a lease on several keys that has lost one, the others are left to their ttl. */
+function wanted({ options, owner, uses }: Holding): boolean {
+  const isBroken =
+    uses === 1 &&
+    owner?.isReleased === false &&
+    owner.holdings.some(({ state }) => state === 'lost');
+  return options.renew && !isBroken;
 }

@@ -129,8 +129,8 @@ export const brokenEngines = [
   broken(
     'several keys, and one failing keeps the others',
     ENGINE,
-    'await Promise.all(taken.map((holding) => this.#releaser.letGo(holding, 0)));',
-    'void taken;',
+    'taken.map((holding) => this.#releaser.letGo(holding, minHoldOf(holding)))',
+    'taken.map(minHoldOf)',
   ),
   broken('minHold ignored', RELEASER, 'keepFor > 0 ? { keepFor }', 'keepFor > 1e9 ? { keepFor }'),
   broken('maxHold ignored', ENGINE, 'maxHoldAt: sentAt + options.maxHold', 'maxHoldAt: Infinity'),

@@ -287,7 +287,12 @@ class World {
       if (handle === undefined) request.ended(undefined, error);
       else if (take.ending === 'throw' && error !== own)
         this.witness.fail(13, `${String(error)} hides the own error`);
-      else if (error !== own && (heldAtEnd || !(error instanceof LeaseLostException))) {
+      // That it is not ours any more may be found as late as at the release.
+      else if (
+        error !== own &&
+        (!(error instanceof LeaseLostException) ||
+          (heldAtEnd && (await handle.lease.release()) !== 'lost'))
+      ) {
         this.witness.fail(13, `${String(error)} instead of the result`);
       }
     }
@@ -469,7 +474,10 @@ class World {
   /** Enters again what it holds, in the same async context or by the lease at hand. */
   async #enter(site: Site, outer: Handle, inScope: boolean): Promise<void> {
     const { engine, process } = site;
-    const lease = inScope ? await engine.acquire(outer.lease.keys, {}) : engine.enter(outer.lease);
+    const permits = Math.max(...outer.lease.holdings.map(({ hold }) => hold.permits));
+    const lease = inScope
+      ? await engine.acquire(outer.lease.keys, { permits })
+      : engine.enter(outer.lease);
     if (lease.fence !== outer.lease.fence) {
       this.witness.fail(8, `${lease.key} was entered again with another fence`);
     }
