@@ -81,9 +81,10 @@ export class Renewer {
       (least, { ttl, remaining }) => Math.min(least, ttl * MARGIN, remaining),
       Infinity,
     );
-    const apply = (answer: unknown, late: boolean): readonly RenewOutcome[] =>
-      batch.map((holding, i) => {
-        const outcome: unknown = Array.isArray(answer) ? answer[i] : undefined;
+    const apply = (answer: unknown, late: boolean): readonly RenewOutcome[] => {
+      const outcomes = readOut(answer);
+      return batch.map((holding, i) => {
+        const outcome = outcomes[i];
         if (outcome === 'renewed') {
           this.#renewed(holding, mono, wall, holds[i]!.ttl);
           return outcome;
@@ -95,6 +96,7 @@ export class Renewer {
         if (!late) this.#failed(holding, new Error(NO_TELLING(this.store.name, outcome)));
         return 'unknown';
       });
+    };
     const sent = withPatience<unknown>(
       this.agenda,
       bound,
@@ -148,4 +150,13 @@ function wanted({ options, owner, uses }: Holding): boolean {
     owner?.isReleased === false &&
     owner.holdings.some(({ state }) => state === 'lost');
   return options.renew && !isBroken;
+}
+
+/** An answer that throws when it is read is none (rule 12): a release waits for this renewal and must not fail by it. */
+function readOut(answer: unknown): readonly unknown[] {
+  try {
+    return Array.isArray(answer) ? [...answer] : [];
+  } catch {
+    return [];
+  }
 }

@@ -119,6 +119,21 @@ describe('an attack', () => {
     });
   });
 
+  it('by a renewal that throws when it is read does not reach the release (rules 7 and 12)', async () => {
+    const world = new World();
+    const lease = await world.engine.acquire('k');
+    world.store.next('renew', async () =>
+      Object.defineProperty(['renewed'], 0, {
+        get: () => {
+          throw new Error('boom');
+        },
+      }),
+    );
+    await world.clock.advance(TTL / 3);
+    expect(world.events.map(({ type }) => type)).toContain('renewal-failed');
+    expect(await lease.release()).toBe('released');
+  });
+
   it('from inside a lease does not make an election part of it', async () => {
     const world = new World();
     const { engine } = world;
