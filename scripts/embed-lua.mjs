@@ -1,6 +1,7 @@
 /**
- * Puts lib/stores/redis/lua/*.lua into lib/stores/redis/scripts.ts: a published package that has to find and
- * read files beside its code breaks under bundlers. `--check` only says whether that module is up to date.
+ * Puts lib/stores/redis/lua/*.lua, with the parts they include, into lib/stores/redis/scripts.ts: a published
+ * package that has to find and read files beside its code breaks under bundlers. `--check` only says whether that
+ * module is up to date.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
@@ -26,7 +27,10 @@ function readScript(file) {
   if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(name)) {
     throw new Error(`lua/${file}: the name of a script is in kebab-case.`);
   }
-  const source = readFileSync(new URL(file, folder), 'utf8');
+  const source = readFileSync(new URL(file, folder), 'utf8').replaceAll(
+    /^ *--@ include ([a-z]+)\n/gm,
+    (_, part) => readFileSync(new URL(`parts/${part}.lua`, folder), 'utf8'),
+  );
   return { name, source, sha1: createHash('sha1').update(source).digest('hex') };
 }
 

@@ -18,6 +18,8 @@ export interface Claim {
   readonly instance: string;
   /** Milliseconds the caller waits for the answer. A store with a clock does not grant after that (rule 2). */
   readonly patience: number;
+  /** Milliseconds since which the claimant waits for the key: its place in a line that several processes share. */
+  readonly waited?: number;
 }
 
 /**
@@ -42,6 +44,8 @@ export interface Refusal {
   readonly reason: 'held' | 'done' | 'unavailable';
   /** Milliseconds until the key can be free, where known. */
   readonly retryAfterMs?: number;
+  /** The claim stays in line and its turn will be told: see {@link LeaseStore.enqueue}. */
+  readonly inLine?: boolean;
   readonly cause?: unknown;
 }
 
@@ -77,6 +81,23 @@ export interface ReleaseHow {
 }
 
 /**
+ * A claimant in line is called: with a grant when the key was given to it, without one when it should ask again.
+ * @publicApi
+ */
+export type OnTurn = (grant?: Grant) => void;
+
+/**
+ * What came of releasing a key and claiming it again in one step.
+ * @publicApi
+ */
+export interface HandOver {
+  /** Whether the key was freed, as {@link LeaseStore.release} says it. */
+  readonly freed: boolean;
+  /** The answer to the claim. */
+  readonly answer: Grant | Refusal;
+}
+
+/**
  * Who holds a key, for people.
  *
  * @publicApi
@@ -104,6 +125,20 @@ export interface LeaseRecord {
 }
 
 /**
+ * How to make the same store in another thread: what can be sent there, by structured clone.
+ *
+ * @publicApi
+ */
+export interface StoreInThread {
+  /** What to import: a file URL, or a package. */
+  readonly module: string;
+  /** The name of the class that it exports. */
+  readonly export: string;
+  /** What its constructor is given. */
+  readonly args: readonly unknown[];
+}
+
+/**
  * What a store is: the whole contract. A method that rejects means "don't know", never "held by others".
  *
  * @publicApi
@@ -116,7 +151,7 @@ export interface LeaseStore {
     readonly maxTtl: number;
     /** Whether more than one holder per key is supported. */
     readonly permits: boolean;
-    /** Whether {@link LeaseStore.watch} tells of a release. */
+    /** Whether waiters are told of a release, by {@link LeaseStore.enqueue} or {@link LeaseStore.watch}. */
     readonly push: boolean;
     /** Whether the store protects more than this process. */
     readonly shared: boolean;
@@ -128,8 +163,24 @@ export interface LeaseStore {
   acquire(claim: Claim): Promise<Grant | Refusal>;
   /** Prolongs what is still held, in as few round trips as can be. Never shortens, never re-creates (rule 5). */
   renew(holds: readonly Hold[]): Promise<readonly RenewOutcome[]>;
-  /** Frees the key if the token still holds it; says whether it did (rule 7). */
+  /**
+   * Frees the key if it is still the token's; says whether it was (rule 7): false when another has had it since. When
+   * it expired and nobody has, a store may say either.
+   */
   release(hold: Hold, how: ReleaseHow): Promise<boolean>;
+  /**
+   * Where all processes wait in one line, first come, first served. Asks as {@link LeaseStore.acquire} does; refused
+   * as held, the claim stays in line and `onTurn` is called, any number of times, until it was granted or left the
+   * line by a {@link LeaseStore.release} of its token. To ask again with the same token keeps the place. A grant
+   * that comes by `onTurn` lasts for the claim's ttl at least from when it was granted, which was after the claim was
+   * first sent.
+   */
+  enqueue?(claim: Claim, onTurn: OnTurn): Promise<Grant | Refusal>;
+  /**
+   * Releases a key that is held alone and claims it for the next of the same process, in one atomic step; those who
+   * came before it go first. The claim may stay in line as after {@link LeaseStore.enqueue}.
+   */
+  handOver?(hold: Hold, next: Claim, onTurn: OnTurn): Promise<HandOver>;
   /** Calls `onFree` when the key may have become free: a hint, may come too often. Resolves when it listens. */
   watch?(key: string, onFree: () => void): Promise<() => Promise<void>>;
   inspect(key: string): Promise<LeaseRecord | null>;
@@ -137,6 +188,11 @@ export interface LeaseStore {
   list(options?: { readonly prefix?: string }): AsyncIterable<LeaseRecord>;
   /** Opens what is opened lazily otherwise. Rejects if it cannot; the store goes on trying all the same. */
   open?(): Promise<void>;
+  /**
+   * For `renewInThread`: how a thread gets a store of its own that renews what this one granted. Throws when the way
+   * this one was made cannot be sent there, and names what stands in the way.
+   */
+  thread?(): StoreInThread;
   /** Closes only what it opened itself. */
   close(): Promise<void>;
 }

@@ -5,9 +5,11 @@ import { setTimeout } from 'node:timers/promises';
 import type {
   Claim,
   Grant,
+  HandOver,
   Hold,
   LeaseRecord,
   LeaseStore,
+  OnTurn,
   Refusal,
   ReleaseHow,
 } from '../../lib/stores/lease-store.js';
@@ -35,17 +37,25 @@ export function describeLeaseStore(
 ): void {
   const promise = (text: string, test: (bench: Bench) => Promise<void>): void => {
     it(text, async () => {
-      const store = await factory();
+      const bench = new Bench(await factory(), factory);
       try {
-        await test(new Bench(store));
+        await test(bench);
       } finally {
-        await store.close();
+        await bench.close();
       }
     });
   };
   const permitsPromise: typeof promise = (text, test) =>
     promise(text, async (bench) => {
       if (bench.store.limits.permits) await test(bench);
+    });
+  const linePromise: typeof promise = (text, test) =>
+    promise(text, async (bench) => {
+      if (bench.store.enqueue !== undefined) await test(bench);
+    });
+  const handOverPromise: typeof promise = (text, test) =>
+    promise(text, async (bench) => {
+      if (bench.store.handOver !== undefined) await test(bench);
     });
 
   describe(`The contract of a lease store: ${name}`, () => {
@@ -193,6 +203,36 @@ export function describeLeaseStore(
         assert.equal(await bench.store.release(bench.hold(held.key), {}), false);
         assert.deepEqual(await bench.store.renew([held]), ['renewed']);
       });
+
+      promise('by an expired holder says that it was not its own any more', async (bench) => {
+        const expired = await bench.take(bench.key(), { ttl: bench.shortTtl });
+        await bench.untilFree(expired.key);
+        await bench.take(expired.key, { ttl: LONG });
+        assert.equal(await bench.store.release(expired, {}), false);
+      });
+
+      promise('by an expired holder leaves a key free that nobody has taken', async (bench) => {
+        const expired = await bench.take(bench.key(), { ttl: bench.shortTtl });
+        await until(async () => (await bench.store.inspect(expired.key)) === null);
+        await bench.store.release(expired, {});
+        const { fence } = await bench.take(expired.key);
+        assert.ok(fence > expired.fence);
+      });
+
+      permitsPromise(
+        'by an expired holder takes nothing from who shares the key since (rules 1 and 7)',
+        async (bench) => {
+          for (const handsOver of [false, true]) {
+            const expired = await bench.take(bench.key(), { ttl: bench.shortTtl });
+            await until(async () => (await bench.store.inspect(expired.key)) === null);
+            const sharing = await bench.take(expired.key, { permits: 2, ttl: LONG });
+            if (!handsOver) await bench.store.release(expired, {});
+            else await bench.store.handOver?.(expired, bench.claim(expired.key), () => {});
+            assert.equal((await bench.refused(expired.key)).reason, 'held');
+            assert.deepEqual(await bench.store.renew([sharing]), ['renewed']);
+          }
+        },
+      );
 
       promise('by an expired holder does not touch its successor (rule 7)', async (bench) => {
         const expired = await bench.take(bench.key(), { ttl: bench.shortTtl });
@@ -606,11 +646,301 @@ export function describeLeaseStore(
       });
     });
 
+    describe('waiting in line', () => {
+      promise('or watching is there where waiters are told', async ({ store }) => {
+        const tells = store.enqueue !== undefined || store.watch !== undefined;
+        assert.equal(tells || !store.limits.push, true);
+      });
+
+      linePromise('is not needed for a key that is free', async (bench) => {
+        const waiter = bench.waiter(bench.key());
+        const { fence } = granted(await waiter.ask());
+        assert.deepEqual(await bench.store.renew([waiter.claim]), ['renewed']);
+        assert.equal((await bench.record(waiter.claim.key)).holders[0]?.fence, fence);
+      });
+
+      linePromise('is for who is refused, and is told how long it can take', async (bench) => {
+        const { key } = await bench.take(bench.key(), { ttl: LONG });
+        const refusal = await bench.waiter(key).stand();
+        assert.equal(refusal.reason, 'held');
+        assertBetween(refusal.retryAfterMs, LONG - 10_000, LONG);
+      });
+
+      linePromise('ends with the key when its holder releases it (rule 10)', async (bench) => {
+        const held = await bench.take(bench.key(), { ttl: LONG });
+        const waiter = bench.waiter(held.key);
+        await waiter.stand();
+        assert.equal(await bench.store.release(held, {}), true);
+        assert.ok((await waiter.turn()).fence > held.fence, 'the fence grows (rule 8)');
+      });
+
+      linePromise('ends with a key that is held like any other (rule 1)', async (bench) => {
+        const held = await bench.take(bench.key());
+        const waiter = bench.waiter(held.key, { ttl: LONG, instance: 'next in line' });
+        await waiter.stand();
+        await bench.store.release(held, {});
+        const { fence } = await waiter.turn();
+        assertBetween((await bench.refused(held.key)).retryAfterMs, LONG - 10_000, LONG);
+        const { holders } = await bench.record(held.key);
+        assert.deepEqual(
+          holders.map((holder) => [holder.instance, holder.fence]),
+          [['next in line', fence]],
+        );
+        assert.deepEqual(await bench.store.renew([held, waiter.claim]), ['gone', 'renewed']);
+        assert.equal(await bench.store.release(held, {}), false);
+        assert.equal(await bench.store.release(waiter.claim, {}), true);
+        await bench.take(held.key);
+      });
+
+      linePromise('is in the order in which they began to wait (rule 10)', async (bench) => {
+        const held = await bench.take(bench.key());
+        const stores = [bench.store, await bench.another(), await bench.another()];
+        const waited = [20_000, 40_000, 10_000, 30_000];
+        const waiters = waited.map((ms, i) => bench.waiter(held.key, {}, ms, stores[i % 3]));
+        for (const waiter of waiters) await waiter.stand();
+        const served: Waiter[] = [];
+        await bench.store.release(held, {});
+        while (served.length < waiters.length) {
+          const next = await until(() => waiters.find((one) => one.grant && !served.includes(one)));
+          served.push(next);
+          await next.store.release(next.claim, {});
+        }
+        assert.deepEqual(
+          served.map((waiter) => waited[waiters.indexOf(waiter)]),
+          waited.toSorted((a, b) => b - a),
+        );
+      });
+
+      /** Held by one who was in line itself, so that the others stand there before its short ttl begins. */
+      const soonExpired = async (bench: Bench, ...others: Waiter[]): Promise<void> => {
+        const [{ claim }] = others as [Waiter];
+        const held = await bench.take(claim.key);
+        const brief = bench.waiter(claim.key, { ttl: bench.shortTtl }, LONG);
+        for (const waiter of [...others, brief]) await waiter.stand();
+        await bench.store.release(held, {});
+        await brief.turn();
+      };
+
+      linePromise('is not overtaken by a claim that does not wait (rule 10)', async (bench) => {
+        const waiter = bench.waiter(bench.key(), {}, 0, await bench.another());
+        await soonExpired(bench, waiter);
+        const { key } = waiter.claim;
+        await until(async () => (await bench.store.inspect(key)) === null);
+        assert.equal((await bench.refused(key)).reason, 'held');
+        await waiter.turn();
+      });
+
+      linePromise('keeps the place of who asks again (rule 10)', async (bench) => {
+        const held = await bench.take(bench.key());
+        const [second, first] = [1_000, 2_000].map((ms) => bench.waiter(held.key, {}, ms));
+        await second!.stand();
+        await first!.stand();
+        await first!.stand();
+        await second!.stand();
+        await bench.store.release(held, {});
+        await first!.turn();
+        assert.equal(second!.grant, undefined);
+      });
+
+      linePromise('recognises who asks again after its turn came (rule 2)', async (bench) => {
+        const held = await bench.take(bench.key());
+        const waiter = bench.waiter(held.key);
+        await waiter.stand();
+        await bench.store.release(held, {});
+        const { fence } = await waiter.turn();
+        assert.equal(granted(await waiter.ask()).fence, fence);
+        assert.equal((await bench.record(held.key)).holders.length, 1);
+      });
+
+      linePromise(
+        'gives one turn, be it told or answered or both (rules 1 and 2)',
+        async (bench) => {
+          const key = bench.key();
+          let holder = await bench.take(key);
+          for (let i = 0; i < 30; i++) {
+            const waiter = bench.waiter(key, {}, 0, await bench.another(i % 2));
+            await waiter.stand();
+            const [, answer] = await Promise.all([bench.store.release(holder, {}), waiter.ask()]);
+            const { fence } = granted(answer.granted ? answer : await waiter.turn());
+            // Whatever is still to be told has been by now.
+            await waiter.store.inspect(key);
+            await bench.store.inspect(key);
+            assert.deepEqual(await bench.store.renew([waiter.claim]), ['renewed']);
+            holder = { ...waiter.claim, granted: true, fence };
+          }
+        },
+      );
+
+      linePromise('ends for who gives up, and leaves nothing behind (rule 10)', async (bench) => {
+        const held = await bench.take(bench.key(), { ttl: LONG });
+        const [leaver, next] = [2_000, 1_000].map((ms) => bench.waiter(held.key, {}, ms));
+        await leaver!.stand();
+        await next!.stand();
+        assert.equal(await bench.store.release(leaver!.claim, {}), false);
+        assert.deepEqual(await bench.store.renew([held]), ['renewed']);
+        await bench.store.release(held, {});
+        await next!.turn();
+        assert.equal(leaver!.grant, undefined);
+        await bench.store.release(next!.claim, {});
+        assert.equal(await bench.store.inspect(held.key), null);
+      });
+
+      linePromise('ends for who gives up after its turn came (rule 7)', async (bench) => {
+        const held = await bench.take(bench.key(), { ttl: LONG });
+        const waiter = bench.waiter(held.key);
+        await waiter.stand();
+        await bench.store.release(held, {});
+        await waiter.turn();
+        assert.equal(await bench.store.release(waiter.claim, {}), true);
+        assert.equal(await bench.store.inspect(held.key), null);
+      });
+
+      linePromise('ends with the key of a holder that expired (rule 10)', async (bench) => {
+        const key = bench.key();
+        const [second, first] = [1_000, 2_000].map((ms) => bench.waiter(key, {}, ms));
+        await soonExpired(bench, second!, first!);
+        await until(async () => (await second!.ask()).granted || first!.grant !== undefined);
+        await first!.turn();
+        assert.equal((await second!.ask()).granted, false);
+      });
+
+      linePromise('lasts while a place is kept after its release', async (bench) => {
+        const held = await bench.take(bench.key());
+        const waiter = bench.waiter(held.key);
+        await waiter.stand();
+        await bench.store.release(held, { keepFor: LONG });
+        const refusal = await waiter.ask();
+        assert.ok(!refusal.granted && refusal.reason === 'held');
+        assertBetween(refusal.retryAfterMs, LONG - 10_000, LONG);
+        assert.equal(waiter.grant, undefined);
+      });
+
+      linePromise('is told of work that is done meanwhile', async (bench) => {
+        const held = await bench.take(bench.key(), { once: 'tick' });
+        const waiter = bench.waiter(held.key, { once: 'tick' }, 0, await bench.another());
+        await waiter.stand();
+        const calls = waiter.calls;
+        await bench.store.release(held, { done: { once: 'tick', remember: LONG } });
+        await until(() => waiter.calls > calls);
+        const refusal = await waiter.ask();
+        assert.ok(!refusal.granted && refusal.reason === 'done');
+        assert.equal(waiter.grant, undefined, 'never granted');
+      });
+
+      linePromise('is told of work that was not done by who had begun it', async (bench) => {
+        const held = await bench.take(bench.key(), { once: 'tick' });
+        const waiter = bench.waiter(held.key, { once: 'tick' }, 0, await bench.another());
+        await waiter.stand();
+        const calls = waiter.calls;
+        await bench.store.release(held, {});
+        await until(() => waiter.calls > calls);
+        granted(await waiter.ask());
+      });
+
+      linePromise('is told of a permit that is released', async (bench) => {
+        if (!bench.store.limits.permits) return;
+        const key = bench.key();
+        const held = await bench.take(key, { permits: 2 });
+        await bench.take(key, { permits: 2 });
+        const waiter = bench.waiter(key, { permits: 2 }, 0, await bench.another());
+        await waiter.stand();
+        const calls = waiter.calls;
+        await bench.store.release(held, {});
+        await until(() => waiter.calls > calls);
+        granted(await waiter.ask());
+        assert.equal((await bench.record(key)).holders.length, 2);
+      });
+
+      linePromise('for a key alone lasts until its last permit is released', async (bench) => {
+        if (!bench.store.limits.permits) return;
+        const key = bench.key();
+        const held = [await bench.take(key, { permits: 2 }), await bench.take(key, { permits: 2 })];
+        const waiter = bench.waiter(key, {}, 0, await bench.another());
+        await waiter.stand();
+        await bench.store.release(held[0]!, {});
+        assert.equal((await waiter.ask()).granted, false);
+        await bench.store.release(held[1]!, {});
+        await waiter.turn();
+      });
+    });
+
+    describe('handing a key over', () => {
+      handOverPromise('frees and grants it in one step, with a higher fence', async (bench) => {
+        const held = await bench.take(bench.key(), { ttl: LONG });
+        const next = bench.waiter(held.key, { ttl: LONG });
+        const { freed, answer } = await next.handOver(held);
+        assert.equal(freed, true);
+        assert.ok(granted(answer).fence > held.fence);
+        assert.deepEqual(await bench.store.renew([held, next.claim]), ['gone', 'renewed']);
+        assertBetween((await bench.refused(held.key)).retryAfterMs, LONG - 10_000, LONG);
+      });
+
+      handOverPromise('that was free by then grants it all the same', async (bench) => {
+        const held = await bench.take(bench.key());
+        await bench.store.release(held, {});
+        const { freed, answer } = await bench.waiter(held.key).handOver(held);
+        assert.equal(freed, false);
+        granted(answer);
+      });
+
+      handOverPromise('that expired grants it all the same', async (bench) => {
+        const held = await bench.take(bench.key(), { ttl: bench.shortTtl });
+        await until(async () => (await bench.store.inspect(held.key)) === null);
+        const { answer } = await bench.waiter(held.key).handOver(held);
+        assert.ok(granted(answer).fence > held.fence);
+      });
+
+      handOverPromise("never frees somebody else's lease (rule 7)", async (bench) => {
+        const held = await bench.take(bench.key(), { ttl: LONG });
+        const { freed, answer } = await bench.waiter(held.key).handOver(bench.hold(held.key));
+        assert.equal(freed, false);
+        assert.ok(!answer.granted && answer.reason === 'held');
+        assertBetween(answer.retryAfterMs, LONG - 10_000, LONG);
+        assert.deepEqual(await bench.store.renew([held]), ['renewed']);
+      });
+
+      handOverPromise('lets those go first who have waited longer (rule 10)', async (bench) => {
+        const held = await bench.take(bench.key());
+        const other = bench.waiter(held.key, {}, 2_000, await bench.another());
+        await other.stand();
+        const next = bench.waiter(held.key, {}, 1_000);
+        await next.stand();
+        const { freed, answer } = await next.handOver(held);
+        assert.equal(freed, true);
+        assert.ok(!answer.granted && answer.reason === 'held' && answer.inLine);
+        await other.turn();
+        assert.equal(next.grant, undefined);
+        await other.store.release(other.claim, {});
+        await next.turn();
+      });
+
+      handOverPromise('lets those wait on who have waited less (rule 10)', async (bench) => {
+        const held = await bench.take(bench.key());
+        const other = bench.waiter(held.key, {}, 1_000, await bench.another());
+        await other.stand();
+        const next = bench.waiter(held.key, {}, 2_000);
+        await next.stand();
+        granted((await next.handOver(held)).answer);
+        assert.equal((await other.ask()).granted, false);
+        await bench.store.release(next.claim, {});
+        await other.turn();
+      });
+
+      handOverPromise('that comes again is recognised (rule 2)', async (bench) => {
+        const held = await bench.take(bench.key());
+        const next = bench.waiter(held.key);
+        const first = await next.handOver(held);
+        const again = await next.handOver(held);
+        assert.equal(again.freed, false);
+        assert.equal(granted(again.answer).fence, granted(first.answer).fence);
+      });
+    });
+
     promise('watching a key tells of its release', async (bench) => {
-      if (!bench.store.limits.push) return;
+      if (bench.store.watch === undefined) return;
       const held = await bench.take(bench.key(), { ttl: LONG });
       let told = 0;
-      const stop = await bench.store.watch!(held.key, () => told++);
+      const stop = await bench.store.watch(held.key, () => told++);
       await bench.store.release(held, {});
       await until(() => told > 0);
       await stop();
@@ -684,8 +1014,26 @@ class Bench {
   readonly own = randomUUID();
   readonly prefix = `contract:${this.own}/`;
   #keys = 0;
+  readonly #others: LeaseStore[] = [];
 
-  constructor(readonly store: LeaseStore) {}
+  constructor(
+    readonly store: LeaseStore,
+    private readonly factory: LeaseStoreFactory,
+  ) {}
+
+  /** The store of another process, as far as one can tell: a new one, or the n-th that was made so. */
+  async another(n = this.#others.length): Promise<LeaseStore> {
+    return (this.#others[n] ??= await this.factory());
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.store, ...this.#others].map((store) => store.close()));
+  }
+
+  /** Somebody who has waited for so many milliseconds already. */
+  waiter(key: string, options: Partial<Claim> = {}, waited = 0, store = this.store): Waiter {
+    return new Waiter(store, this.claim(key, options), performance.now() - waited);
+  }
 
   /** Ends within a test, and not before its next step. */
   get shortTtl(): number {
@@ -746,6 +1094,50 @@ class Bench {
   }
 }
 
+/** Somebody who waits for a key, and what it was told. */
+class Waiter {
+  calls = 0;
+  grant: Grant | undefined;
+  readonly #onTurn: OnTurn = (grant) => {
+    this.calls++;
+    this.grant ??= grant;
+  };
+
+  constructor(
+    readonly store: LeaseStore,
+    readonly claim: Claim,
+    readonly since: number,
+  ) {}
+
+  ask(): Promise<Grant | Refusal> {
+    return this.store.enqueue!(this.#now(), this.#onTurn);
+  }
+
+  handOver(hold: Hold): Promise<HandOver> {
+    return this.store.handOver!(hold, this.#now(), this.#onTurn);
+  }
+
+  /** Until it stands in line: a store may have to listen first, and calls when it does. */
+  async stand(): Promise<Refusal> {
+    for (;;) {
+      const { calls } = this;
+      const answer = await this.ask();
+      assert.ok(!answer.granted && answer.reason === 'held', JSON.stringify(answer));
+      if (answer.inLine) return answer;
+      await until(() => this.calls > calls);
+    }
+  }
+
+  /** Until the key was given to it. */
+  turn(): Promise<Grant> {
+    return until(() => this.grant);
+  }
+
+  #now(): Claim {
+    return { ...this.claim, waited: performance.now() - this.since };
+  }
+}
+
 function granted(answer: Grant | Refusal, key = ''): Grant {
   assert.ok(answer.granted, `refused: ${key} ${JSON.stringify(answer)}`);
   return answer;
@@ -756,9 +1148,11 @@ function assertBetween(value: number | undefined, least: number, most: number): 
   assert.ok(fits, `${value} is not from ${least} to ${most}`);
 }
 
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+async function until<T>(condition: () => T | Promise<T>): Promise<NonNullable<T>> {
   const deadline = performance.now() + 10_000;
-  while (!(await condition())) {
+  for (;;) {
+    const value = await condition();
+    if (value) return value;
     assert.ok(performance.now() < deadline, `never: ${condition.toString()}`);
     await setTimeout(5);
   }

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { Redis } from 'ioredis';
+import type { Grant, Refusal } from '../../lib/stores/lease-store.js';
 import { RedisLeaseStore } from '../../lib/stores/redis/redis-lease-store.js';
 import { claimOf, take } from '../support/claims.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
@@ -7,8 +9,11 @@ import { until } from '../support/until.js';
 
 /** What a Redis user must be allowed, as in the documentation. With a database other than 0 also `+select`. */
 export const MINIMAL_ACL =
-  '-@all +info +time +evalsha +eval +hget +hmget +hgetall +hset +hdel +pexpire +exists +set ' +
-  '+zadd +zcard +zrange +zrangebyscore +zrem +zscore +scan';
+  '-@all +info +time +evalsha +eval +get +set +setrange +hget +hgetall +hset +hdel +pexpire +exists ' +
+  '+zadd +zcard +zpopmin +zrange +zrangebyscore +zrem +zscore +scan';
+
+/** What it must be allowed beside that to be told of its turn instead of asking for it. */
+export const PUSH_ACL = '&nestjs-lease:* +publish +subscribe';
 
 const COMMANDS = MINIMAL_ACL.match(/\+\w+/g)!.map((word) => word.slice(1));
 
@@ -27,7 +32,7 @@ describe('The minimal ACL of the Redis user', () => {
 
   const storeOf = async (user: string, rule: string, more = ''): Promise<RedisLeaseStore> => {
     const keys = ['~lease:*', 'resetchannels'];
-    const rules = `${rule}${more}`.split(' ');
+    const rules = `${rule} ${PUSH_ACL}${more}`.split(' ');
     await admin.acl('SETUSER', user, 'reset', 'on', `>pw-${user}`, ...keys, ...rules);
     return new RedisLeaseStore(`redis://${user}:pw-${user}@127.0.0.1:${server.port}`);
   };
@@ -50,7 +55,35 @@ describe('The minimal ACL of the Redis user', () => {
     // Clears away what is left of the one that expired.
     await take(store, key, { permits: 2 });
     await store.release(shared, { keepFor: 1 });
+    await useLine(store, `lease/${name} line`);
   };
+
+  /** Waits for a key that is held, in line if it may, and gets it when it is released. */
+  const useLine = async (store: RedisLeaseStore, key: string): Promise<void> => {
+    const held = await take(store, key);
+    const claim = claimOf(key);
+    let calls = 0;
+    let grant: Grant | undefined;
+    const enqueue = (): Promise<Grant | Refusal> =>
+      store.enqueue(claim, (told) => {
+        calls++;
+        grant ??= told;
+      });
+    await enqueue();
+    // Called when it listens.
+    await until(() => calls > 0);
+    expect(await enqueue()).toMatchObject({ reason: 'held', inLine: true });
+    await store.release(held, {});
+    await until(() => grant);
+    await store.release(claim, {});
+  };
+
+  it('is the one in the documentation', () => {
+    const text = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8');
+    const words = /^ACL SETUSER leases on >secret (.*)$/m.exec(text)![1]!.split(' ');
+    const rules = `~lease:* resetchannels ${MINIMAL_ACL} ${PUSH_ACL}`.split(' ');
+    expect(words.toSorted()).toEqual(rules.toSorted());
+  });
 
   it('is enough for all that the library does', async () => {
     const store = await storeOf('minimal', MINIMAL_ACL);
@@ -78,6 +111,43 @@ describe('The minimal ACL of the Redis user', () => {
     await useAll(store, 'no-info');
     expect(warn).toHaveBeenCalledWith(expect.stringContaining('INFO'));
     warn.mockRestore();
+    await store.close();
+  });
+
+  it.each([
+    ['the channels', 'resetchannels'],
+    ['subscribe', '-subscribe'],
+  ])('may spare %s: then those who wait poll', async (what, rule) => {
+    const store = await storeOf(`poll-${what.length}`, MINIMAL_ACL, ` ${rule}`);
+    const held = await take(store, `lease/poll ${what}`);
+    const claim = claimOf(held.key);
+    const onTurn = jest.fn();
+    await store.enqueue(claim, onTurn);
+    const denied = async (): Promise<boolean> =>
+      ((await admin.acl('LOG')) as unknown[][]).some(
+        (entry) =>
+          entry.includes(`poll-${what.length}`) &&
+          entry.some((field) => /^(subscribe$|nestjs-lease:)/.test(String(field))),
+      );
+    await until(denied);
+    expect(await store.enqueue(claim, onTurn)).toMatchObject({ reason: 'held', inLine: false });
+    await store.release(held, {});
+    expect(await store.enqueue(claim, onTurn)).toMatchObject({ granted: true });
+    expect(onTurn).not.toHaveBeenCalled();
+    expect(await store.release(claim, {})).toBe(true);
+    await store.close();
+  });
+
+  it('may spare publish: then a release tells nobody, and who asks again has the key', async () => {
+    const store = await storeOf('silent', MINIMAL_ACL, ' -publish');
+    const held = await take(store, 'lease/silent');
+    const claim = claimOf(held.key);
+    const onTurn = jest.fn();
+    await store.enqueue(claim, onTurn);
+    await until(() => onTurn.mock.calls.length > 0);
+    await store.enqueue(claim, onTurn);
+    expect(await store.release(held, {})).toBe(true);
+    expect(await store.enqueue(claim, onTurn)).toMatchObject({ granted: true });
     await store.close();
   });
 

@@ -278,14 +278,21 @@ describe('Without a Redis to talk to', () => {
 });
 
 describe('An error of Redis', () => {
-  it('shows no owner token (rule 15)', async () => {
+  it.each<[string, () => Promise<unknown>, string]>([
+    ['of another type', () => admin.lpush('lease:{foreign}', 'x'), 'WRONGTYPE'],
+    ['of the same type', () => admin.set('lease:{foreign}', '"x"'), 'no lease'],
+    ['as long as a record', () => admin.set('lease:{foreign}', '"'.repeat(60)), 'no lease'],
+  ])('of a value %s under our name shows no owner token (rule 15)', async (_, write, what) => {
+    await write();
     const store = storeOf(server.url);
-    // Somebody else's value under our name.
-    await admin.set('lease:{wrong type}', 'x');
-    const claim = claimOf('lease/wrong type');
-    const error: unknown = await store.acquire(claim).catch((reason: unknown) => reason);
-    expect(String(error)).toContain('WRONGTYPE');
-    expect(inspect(error, { depth: 10, showHidden: true })).not.toContain(claim.token);
+    await store.open();
+    for (const permits of [1, 2]) {
+      const claim = claimOf('lease/foreign', { permits });
+      const error: unknown = await store.acquire(claim).catch((reason: unknown) => reason);
+      expect(String(error)).toContain(what);
+      expect(inspect(error, { depth: 10, showHidden: true })).not.toContain(claim.token);
+    }
+    await admin.del('lease:{foreign}');
   });
 
   it('shows no owner token when the server does not know the command (rule 15)', async () => {

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LeaseEngine } from '../../lib/lease/lease-engine.js';
+import type { Claim, Grant, Refusal } from '../../lib/stores/lease-store.js';
 import { redisKeys } from '../../lib/stores/redis/redis-keys.js';
 import { RedisLeaseStore } from '../../lib/stores/redis/redis-lease-store.js';
 import { claimOf, take } from '../support/claims.js';
@@ -79,6 +80,51 @@ describe('What leases leave in Redis', () => {
     expect([...(await remains()).keys()]).toEqual(before);
   });
 
+  /** Somebody in line: asks until it is. */
+  const stand = async (claim: Claim): Promise<Claim> => {
+    let calls = 0;
+    const ask = (): Promise<Grant | Refusal> => store.enqueue(claim, () => calls++);
+    await until(async () => {
+      const answer = await ask();
+      return answer.granted || answer.inLine;
+    });
+    return claim;
+  };
+
+  it('of those who wait is nothing that stays for ever', async () => {
+    for (const permits of [1, 2]) {
+      const key = `lease/line ${permits}`;
+      await take(store, key, { permits });
+      if (permits > 1) await take(store, key, { permits });
+      await stand(claimOf(key, { permits }));
+      expect(await admin.zcard(redisKeys(key).line)).toBe(1);
+    }
+    expect(await forEver()).toEqual([]);
+  });
+
+  it('of those who waited is nothing, whether they had their turn or gave up (rule 10)', async () => {
+    const held = await take(store, 'lease/waited');
+    const before = [...(await remains()).keys()];
+    const [first, second, third] = [3_000, 2_000, 1_000].map((waited) =>
+      claimOf(held.key, { waited, ...(waited === 2_000 ? { once: 'tick' } : {}) }),
+    );
+    for (const claim of [first!, second!, third!]) await stand(claim);
+    await store.release(third!, {});
+    await store.release(held, {});
+    await store.release(second!, {});
+    await store.release(first!, {});
+    expect([...(await remains()).keys()]).toEqual(before);
+    expect(await admin.strlen('lease:{waited}')).toBe(16);
+  });
+
+  it('of a record that was evicted is nothing that stays for ever', async () => {
+    const key = 'lease/evicted';
+    for (const _ of [1, 2]) await take(store, key, { permits: 2 });
+    await admin.del(redisKeys(key).lease);
+    await stand(claimOf(key, { permits: 2 }));
+    expect(await forEver()).toEqual([]);
+  });
+
   it('goes by itself, soon after the retention of its fence', async () => {
     const brief = new RedisLeaseStore(server.url, { fenceRetention: 1_000 });
     await brief.release(await take(brief, 'lease/brief', { ttl: 50 }), {});
@@ -106,8 +152,8 @@ describe('A retention of fences that is shorter than what it is kept for', () =>
   });
 
   const lasts = async (key: string): Promise<boolean> => {
-    const { lease, permits } = redisKeys(key);
-    const ttls = await Promise.all([admin.pttl(lease), admin.pttl(permits)]);
+    const { lease, permits, holders } = redisKeys(key);
+    const ttls = await Promise.all([lease, permits, holders].map((name) => admin.pttl(name)));
     return ttls.every((ttl) => ttl === -2 || ttl > LONG - 10_000) && ttls.some((ttl) => ttl > 0);
   };
 
@@ -169,11 +215,17 @@ describe('The names of a lease in Redis', () => {
   it.each(HOSTILE)('share one hash slot: %p (rule 14)', async (key) => {
     const slot = async (name: string): Promise<number> =>
       (await admin.cluster('KEYSLOT', name)) as number;
-    const { lease, permits, mark } = redisKeys(`lease/${key}`);
-    const slots = await Promise.all([lease, permits, ...HOSTILE.map(mark)].map(slot));
+    const keys = redisKeys(`lease/${key}`);
+    const marks = HOSTILE.map((once) => keys.mark(once));
+    const names = [keys.lease, keys.line, keys.permits, keys.holders, ...marks];
+    const slots = await Promise.all(names.map(slot));
     expect(new Set(slots).size).toBe(1);
   });
 });
+
+/** The first field of a record: see lib/stores/redis/lua/parts/record.lua. */
+const lastFence = async (admin: Redis, name: string): Promise<number> =>
+  Number((await admin.get(name))!.slice(0, 16));
 
 describe('The fences of one key', () => {
   it('strictly grow over 10,000 grants, whatever happens to the data and the server (rule 8)', async () => {
@@ -226,13 +278,34 @@ describe('The fences of one key', () => {
     const admin = new Redis(server.url);
     const store = new RedisLeaseStore(server.url);
     const future = (Date.now() + 3_600_000) * 1_000;
-    await admin.hset('lease:{future}', 'fence', future);
+    await admin.set('lease:{future}', future, 'PX', 60_000);
     for (const permits of [1, 2, 1]) {
-      const before = Number(await admin.hget('lease:{future}', 'fence'));
+      const before = await lastFence(admin, 'lease:{future}');
       const held = await take(store, 'lease/future', { permits });
       expect(held.fence).toBe(before + 1);
       await store.release(held, {});
     }
+    await store.close();
+    admin.disconnect();
+    await server.stop();
+  });
+
+  it('and the keys they are of can be had by others when the clock was set back (rule 8)', async () => {
+    const server = await startRedis();
+    const admin = new Redis(server.url);
+    const store = new RedisLeaseStore(server.url);
+    // Granted an hour from now: as the record looks after the clock went back by that much.
+    const future = (Date.now() + 3_600_000) * 1_000;
+    const held = await take(store, 'lease/back');
+    const record = (await admin.get('lease:{back}'))!;
+    await admin.set('lease:{back}', `${future} ${future}${record.slice(33)}`, 'PX', 60_000);
+    const next = claimOf(held.key);
+    expect(await store.handOver(held, next, () => undefined)).toEqual({
+      freed: true,
+      answer: { granted: true, fence: future + 1 },
+    });
+    expect(await store.release(next, {})).toBe(true);
+    await take(store, held.key);
     await store.close();
     admin.disconnect();
     await server.stop();
@@ -244,7 +317,7 @@ describe('The fences of one key', () => {
     const store = new RedisLeaseStore(server.url);
     const { key, fence } = await take(store, 'lease/unspent');
     for (const permits of [1, 2]) await store.acquire(claimOf(key, { permits }));
-    expect(await admin.hget('lease:{unspent}', 'fence')).toBe(String(fence));
+    expect(await lastFence(admin, 'lease:{unspent}')).toBe(fence);
     await store.close();
     admin.disconnect();
     await server.stop();

@@ -29,13 +29,18 @@ const NONSENSE: readonly [what: string, reply: string][] = [
 /** Grants, all but for one thing. */
 const NO_GRANTS: readonly [what: string, reply: string][] = [
   ...NONSENSE,
-  ['a grant without a fence', `*2\r\n:1\r\n:${NOW}\r\n`],
-  ['a grant with a null for a fence', `*3\r\n:1\r\n:${NOW}\r\n$-1\r\n`],
-  ['a grant with fence 0', `*3\r\n:1\r\n:${NOW}\r\n:0\r\n`],
-  ['a grant with a negative fence', `*3\r\n:1\r\n:${NOW}\r\n:-5\r\n`],
-  ['a grant with a fence beyond all bounds', `*3\r\n:1\r\n:${NOW}\r\n:9007199254740993\r\n`],
-  ['a grant with a text for a fence', `*3\r\n:1\r\n:${NOW}\r\n${bulk('fence')}`],
-  ['a verdict that is not known', `*3\r\n:9\r\n:${NOW}\r\n:7\r\n`],
+  ['a grant without a fence', `*2\r\n:${NOW}\r\n:1\r\n`],
+  ['a grant with a null for a fence', `*3\r\n:${NOW}\r\n:1\r\n$-1\r\n`],
+  ['a grant with fence 0', `*3\r\n:${NOW}\r\n:1\r\n:0\r\n`],
+  ['a grant with a negative fence', `*3\r\n:${NOW}\r\n:1\r\n:-5\r\n`],
+  ['a grant with a fence beyond all bounds', `*3\r\n:${NOW}\r\n:1\r\n:9007199254740993\r\n`],
+  ['a grant with a text for a fence', `*3\r\n:${NOW}\r\n:1\r\n${bulk('fence')}`],
+  ['a verdict that is not known', `*3\r\n:${NOW}\r\n:9\r\n:7\r\n`],
+  ['a fence alone that is too short', bulk('170000000000000')],
+  ['a fence alone that is too long', bulk('17000000000000000')],
+  ['a fence alone beyond all bounds', bulk('9999999999999999')],
+  ['a fence alone that is a number', ':1700000000000000\r\n'],
+  ['answers for two', `*5\r\n:${NOW}\r\n:1\r\n:7\r\n:1\r\n:8\r\n`],
 ];
 
 describe('A server that answers nonsense', () => {

@@ -17,7 +17,8 @@ interface Holder {
   readonly permits: number;
   readonly fence: number;
   readonly instance: string;
-  readonly since: Date;
+  /** Wall-clock milliseconds. */
+  readonly since: number;
   expiresAt: number;
 }
 
@@ -49,7 +50,7 @@ export class MemoryLeaseStore implements LeaseStore {
     this.#sweepNowAndThen();
     const { key, token, ttl, permits, once, instance } = claim;
     const now = this.#clock.now();
-    const holders = this.#live(key);
+    const holders = this.#live(key, now);
     const mine = holders.find((holder) => holder.token === token);
     if (mine !== undefined) {
       mine.expiresAt = Math.max(mine.expiresAt, now + ttl);
@@ -63,9 +64,9 @@ export class MemoryLeaseStore implements LeaseStore {
       return { granted: false, reason: 'held', retryAfterMs: freeAt - now };
     }
     // rule 8: one counter for all keys grows for each of them, and there is none to keep per key
-    this.#lastFence = Math.max(this.#lastFence + 1, Math.floor(this.#clock.wall() * 1_000));
-    const fence = this.#lastFence;
-    const since = new Date(this.#clock.wall());
+    const since = this.#clock.wall();
+    const fence = Math.max(this.#lastFence + 1, Math.floor(since * 1_000));
+    this.#lastFence = fence;
     holders.push({ token, permits, fence, instance, since, expiresAt: now + ttl });
     this.#holders.set(key, holders);
     return { granted: true, fence };
@@ -81,10 +82,10 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 
   async release({ key, token }: Hold, { keepFor, done }: ReleaseHow): Promise<boolean> {
-    const holders = this.#live(key);
+    const now = this.#clock.now();
+    const holders = this.#live(key, now);
     const at = holders.findIndex((holder) => holder.token === token);
     if (at < 0) return false;
-    const now = this.#clock.now();
     if (done !== undefined) this.#marks.set(markOf(key, done.once), now + done.remember);
     if (keepFor !== undefined && keepFor > 0) {
       holders[at] = { ...holders[at]!, token: undefined, expiresAt: now + keepFor };
@@ -92,7 +93,8 @@ export class MemoryLeaseStore implements LeaseStore {
     }
     holders.splice(at, 1);
     if (holders.length === 0) this.#holders.delete(key);
-    for (const onFree of this.#watchers.get(key) ?? []) onFree();
+    const watchers = this.#watchers.get(key);
+    if (watchers !== undefined) for (const onFree of watchers) onFree();
     return true;
   }
 
@@ -123,7 +125,7 @@ export class MemoryLeaseStore implements LeaseStore {
                 instance,
                 fence,
                 owner: ownerPrefix(token),
-                since,
+                since: new Date(since),
                 expiresInMs: Math.ceil(expiresAt - now),
               },
             ],
@@ -146,10 +148,9 @@ export class MemoryLeaseStore implements LeaseStore {
     return this.#holders.size + this.#marks.size;
   }
 
-  #live(key: string): Holder[] {
+  #live(key: string, now = this.#clock.now()): Holder[] {
     const holders = this.#holders.get(key);
     if (holders === undefined) return [];
-    const now = this.#clock.now();
     const live = holders.filter((holder) => holder.expiresAt > now);
     if (live.length === holders.length) return holders;
     if (live.length === 0) this.#holders.delete(key);

@@ -45,8 +45,11 @@ export interface IoredisClient {
  * A connection of our own with safe settings: to a URL, with options, or where a client of the user's goes to,
  * with its database, key prefix, TLS and user. The user's client itself is left alone.
  */
-export function connectionFor(to: string | RedisOptions | IoredisClient | undefined): Redis {
-  const client = unconnected(to);
+export function connectionFor(
+  to: string | RedisOptions | IoredisClient | undefined,
+  settings: Settings = {},
+): Redis {
+  const client = unconnected(to, settings);
   // Every claim that waits for the connection listens, and there may be hundreds of them at a start.
   client.setMaxListeners(0);
   // Without a listener ioredis writes to the console; who asked is told by a refusal with its cause.
@@ -58,29 +61,57 @@ export function connectionFor(to: string | RedisOptions | IoredisClient | undefi
   return client;
 }
 
-function unconnected(to: string | RedisOptions | IoredisClient | undefined): Redis {
+interface Settings {
+  readonly autoResubscribe?: boolean;
+  readonly keepAlive?: number;
+}
+
+/** A connection that only listens: it may be silent for long, and subscribes by itself. */
+export function subscriberFor(to: string | RedisOptions | IoredisClient | undefined): Redis {
+  return connectionFor(to, { autoResubscribe: false, keepAlive: 5_000 });
+}
+
+function unconnected(
+  to: string | RedisOptions | IoredisClient | undefined,
+  settings: Settings,
+): Redis {
   if (typeof to === 'string') {
     assertUrl(to);
-    return new Redis(to, { ...LIVELY, ...NEVER_LATE });
+    return new Redis(to, { ...LIVELY, ...NEVER_LATE, ...settings });
   }
   if (typeof to !== 'object' || to === null || Array.isArray(to)) {
     throw new TypeError(BAD_REDIS_CONNECTION(to));
   }
   if (isClient(to)) {
     if ('isCluster' in to && to.isCluster === true) throw new TypeError(REDIS_CLUSTER());
-    // A database chosen by SELECT after connecting is where the user is now.
-    const { condition, options } = to as IoredisClient & {
-      condition?: { select?: number };
-      options: RedisOptions;
-    };
-    const db = condition?.select ?? options.db ?? 0;
-    return to.duplicate({ ...LIVELY, ...NEVER_LATE, db }) as Redis;
+    return to.duplicate({
+      ...LIVELY,
+      ...NEVER_LATE,
+      ...settings,
+      db: databaseOf(to),
+    }) as Redis;
   }
-  return new Redis({ ...LIVELY, ...to, ...NEVER_LATE });
+  return new Redis({ ...LIVELY, ...to, ...NEVER_LATE, ...settings });
 }
 
-function isClient(to: object): to is IoredisClient {
+export function isClient(to: object): to is IoredisClient {
   return 'duplicate' in to && typeof to.duplicate === 'function';
+}
+
+/** A database chosen by SELECT after connecting is where the user is now. */
+function databaseOf(client: IoredisClient): number {
+  const { condition, options } = client as IoredisClient & {
+    condition?: { select?: number };
+    options: RedisOptions;
+  };
+  return condition?.select ?? options.db ?? 0;
+}
+
+/** The options of a connection beside a client of the user's, for one that is not made by duplicating it. */
+export function settingsBeside(client: IoredisClient): RedisOptions {
+  const { retryStrategy: _, ...lively } = LIVELY;
+  const { retryStrategy: __, ...theirs } = client.options as RedisOptions;
+  return { ...theirs, ...lively, db: databaseOf(client) };
 }
 
 function assertUrl(url: string): void {

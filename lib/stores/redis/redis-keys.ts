@@ -4,14 +4,41 @@ import { unqualify } from '../../lease/key.js';
  * The names of a lease in Redis. All of them share the hash tag of the user's key, so that a cluster keeps them on
  * one node, and no key can close the tag and reach another lease (rule 14).
  */
-export interface RedisKeys {
+export class RedisKeys {
+  /** The record of the lease. */
   readonly lease: string;
-  readonly permits: string;
-  mark(once: string): string;
+
+  constructor(qualified: string) {
+    this.lease = leaseName(qualified);
+  }
+
+  /** Those who wait for it. */
+  get line(): string {
+    return `${this.lease}:line`;
+  }
+
+  get permits(): string {
+    return `${this.lease}:permits`;
+  }
+
+  /** Who has the permits. */
+  get holders(): string {
+    return `${this.lease}:holders`;
+  }
+
+  mark(once: string): string {
+    return `${this.lease}:once:${escape(once)}`;
+  }
 }
 
+export const redisKeys = (qualified: string): RedisKeys => new RedisKeys(qualified);
+
+const SPECIAL = /[%{}]/;
+
 const escape = (text: string): string =>
-  text.replace(/[%{}]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+  SPECIAL.test(text)
+    ? text.replace(/[%{}]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
+    : text;
 
 const unescape = (text: string): string =>
   text.replace(/%(25|7B|7D)/g, (_, code: string) => String.fromCharCode(parseInt(code, 16)));
@@ -21,15 +48,6 @@ function leaseName(qualified: string): string {
   if (!qualified.includes('/')) return `{${escape(qualified)}}`;
   const { namespace, key } = unqualify(qualified);
   return `${escape(namespace)}:{${escape(key)}}`;
-}
-
-export function redisKeys(qualified: string): RedisKeys {
-  const lease = leaseName(qualified);
-  return {
-    lease,
-    permits: `${lease}:permits`,
-    mark: (once) => `${lease}:once:${escape(once)}`,
-  };
 }
 
 /** The qualified key of a lease's name, or nothing when it is the name of something else. */

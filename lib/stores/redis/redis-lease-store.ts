@@ -5,24 +5,34 @@ import {
   ownerPrefix,
   type Claim,
   type Grant,
+  type HandOver,
   type Hold,
   type LeaseHolder,
   type LeaseRecord,
   type LeaseStore,
+  type OnTurn,
   type Refusal,
   type ReleaseHow,
   type RenewOutcome,
+  type StoreInThread,
 } from '../lease-store.js';
+import { Outbox } from './outbox.js';
 import {
   connectionFor,
   hangUp,
   hideSecrets,
+  subscriberFor,
   untilReady,
   type IoredisClient,
 } from './redis-connection.js';
+import { connectionForThread } from './redis-in-thread.js';
 import { qualifiedKey, redisKeys, scanPattern } from './redis-keys.js';
-import { scripts } from './scripts.js';
+import { RedisLine, type Place } from './redis-line.js';
+import { scriptsFor } from './retention.js';
+import type { scripts } from './scripts.js';
 import { ServerTime } from './server-time.js';
+import { readToken, wireToken } from './wire-token.js';
+import { Silence } from './silence.js';
 
 /**
  * @publicApi
@@ -45,6 +55,7 @@ const HELD = 0;
 const GRANTED = 1;
 const DONE = 2;
 const LATE = 3;
+const IN_LINE = 4;
 const RENEWED: Readonly<Record<number, RenewOutcome>> = { 0: 'gone', 1: 'renewed' };
 const CONNECT_PATIENCE = 2_000;
 
@@ -62,11 +73,19 @@ const CONNECT_PATIENCE = 2_000;
  */
 export class RedisLeaseStore implements LeaseStore {
   readonly name = 'Redis';
-  readonly limits = { minTtl: 50, maxTtl: 86_400_000, permits: true, push: false, shared: true };
+  readonly limits = { minTtl: 50, maxTtl: 86_400_000, permits: true, push: true, shared: true };
 
   readonly #connect: () => Redis;
+  readonly #inThread: () => StoreInThread;
   readonly #time = new ServerTime();
+  readonly #silence = new Silence();
+  readonly #line: RedisLine;
+  readonly #outbox = new Outbox<ReleasedHere, AskedHere>(
+    (releases) => this.#sendReleases(releases),
+    (claims) => this.#sendClaims(claims),
+  );
   readonly #retention: number;
+  readonly #scripts: typeof scripts;
   #client: Redis;
   #closed = false;
 
@@ -74,11 +93,21 @@ export class RedisLeaseStore implements LeaseStore {
     connection: string | RedisOptions | IoredisClient | undefined,
     options: RedisLeaseStoreOptions = {},
   ) {
-    this.#retention = parseDuration(options.fenceRetention ?? '24h', 'fenceRetention', {
-      min: 1_000,
+    const retention = options.fenceRetention ?? '24h';
+    this.#retention = ms(parseDuration(retention, 'fenceRetention', { min: 1_000 }));
+    this.#scripts = scriptsFor(this.#retention);
+    this.#inThread = () => ({
+      module: import.meta.url,
+      export: 'RedisLeaseStore',
+      args: [connectionForThread(connection!), options],
     });
-    this.#connect = () => connectionFor(connection).on('close', () => this.#time.forget());
+    this.#connect = () =>
+      this.#silence.watch(connectionFor(connection)).on('close', () => this.#time.forget());
     this.#client = this.#connect();
+    this.#line = new RedisLine(
+      () => subscriberFor(connection),
+      (lease, token) => void this.#giveBackStray(lease, token),
+    );
   }
 
   async open(): Promise<void> {
@@ -90,66 +119,79 @@ export class RedisLeaseStore implements LeaseStore {
     await this.#learnTime();
   }
 
-  async acquire(claim: Claim): Promise<Grant | Refusal> {
-    const until = performance.now() + claim.patience;
-    await this.#ready(claim.patience);
-    for (;;) {
-      if (!this.#time.isKnown) await this.#learnTime();
-      const [verdict, now, figure] = await this.#claim(
-        claim,
-        this.#time.deadline(until - performance.now()),
-      );
-      this.#time.heard(now);
-      switch (verdict) {
-        case GRANTED:
-          if (figure <= 0) throw new Error(BAD_REPLY('acquire'));
-          return { granted: true, fence: figure };
-        case HELD:
-          return { granted: false, reason: 'held', retryAfterMs: Math.max(0, figure) };
-        case DONE:
-          return { granted: false, reason: 'done' };
-        case LATE:
-          // Too late, or the server's clock was set forward: known by now, so ask again while somebody waits.
-          if (performance.now() < until) continue;
-          return { granted: false, reason: 'unavailable', cause: new Error(CLAIM_TOO_LATE()) };
-        default:
-          throw new Error(BAD_REPLY('acquire'));
-      }
+  /** Another connection to the same place; of a client that was passed in, as it was configured. */
+  thread(): StoreInThread {
+    return this.#inThread();
+  }
+
+  acquire(claim: Claim): Promise<Grant | Refusal> {
+    return this.#ask(claim, undefined);
+  }
+
+  async enqueue(claim: Claim, onTurn: OnTurn): Promise<Grant | Refusal> {
+    // Else it would open a connection that nobody closes.
+    if (this.#closed) throw new Error(NOT_CONNECTED());
+    return this.#ask(claim, this.#line.enter(claim, onTurn));
+  }
+
+  async handOver(hold: Hold, next: Claim, onTurn: OnTurn): Promise<HandOver> {
+    if (!this.#isReady || !this.#time.isFresh) {
+      // There is something to be done first for the claim; the release need not wait for it.
+      const freeing = this.release(hold, {});
+      const [freed, answer] = await Promise.all([freeing, this.enqueue(next, onTurn)]);
+      return { freed, answer };
     }
+    const names = redisKeys(hold.key);
+    this.#line.leave(hold.token);
+    const place = this.#line.enter(next, onTurn);
+    const deadline = this.#time.deadline(next.patience);
+    const reply = await this.#run(
+      this.#scripts.handOver,
+      [names.lease, names.line],
+      [micros(deadline), ...this.#claimArgs(next, place), wireToken(hold.token)],
+    );
+    if (isFence(reply)) {
+      this.#line.take(next.token);
+      return { freed: true, answer: { granted: true, fence: Number(reply) } };
+    }
+    const [now, freed, verdict, figure, ...more] = figures(reply, 'hand-over');
+    if (figure === undefined || more.length > 0 || (freed !== 0 && freed !== 1)) {
+      throw new Error(BAD_REPLY('hand-over'));
+    }
+    this.#time.heard(now!);
+    const answer = this.#answer(verdict!, figure, place);
+    return { freed: freed === 1, answer: answer ?? tooLate() };
   }
 
   async renew(holds: readonly Hold[]): Promise<readonly RenewOutcome[]> {
     await this.#ready(CONNECT_PATIENCE);
-    const keys = holds.flatMap(({ key }) => {
-      const { lease, permits } = redisKeys(key);
-      return [lease, permits];
+    const alone = holds.filter(({ permits }) => permits === 1);
+    const shared = holds.filter(({ permits }) => permits !== 1);
+    const [outcomes, ...others] = await Promise.all([
+      alone.length > 0 ? this.#renewAlone(alone) : [],
+      ...shared.map((hold) => this.#renewPermit(hold)),
+    ]);
+    return holds.map(({ permits, token }) => {
+      const outcome = (permits === 1 ? outcomes : others).shift()!;
+      if (outcome === 'gone') this.#line.leave(token);
+      return outcome;
     });
-    const longest = holds.reduce((most, { ttl }) => Math.max(most, ttl), 0);
-    const args = holds.flatMap(({ token, ttl, permits }) => [token, ms(ttl), permits]);
-    const reply = await this.#run(scripts.renew, keys, [this.#retentionOf(longest), ...args]);
-    const [now, ...outcomes] = integers(reply, 'renew');
-    if (outcomes.length !== holds.length) throw new Error(BAD_REPLY('renew'));
-    this.#time.heard(now!);
-    return outcomes.map((outcome) => RENEWED[outcome] ?? 'unknown');
   }
 
-  async release(
-    { key, token, ttl, permits }: Hold,
-    { keepFor = 0, done }: ReleaseHow,
-  ): Promise<boolean> {
-    await this.#ready(CONNECT_PATIENCE);
-    const names = redisKeys(key);
-    const keys = [names.lease, names.permits, ...(done ? [names.mark(done.once)] : [])];
-    const args = [token, permits, ms(keepFor), ms(done?.remember ?? 0), this.#retentionOf(ttl)];
-    const freed = await this.#run(scripts.release, keys, args);
-    if (freed !== 0 && freed !== 1) throw new Error(BAD_REPLY('release'));
-    return freed === 1;
+  release(hold: Hold, how: ReleaseHow): Promise<boolean> {
+    const isPlain = hold.permits === 1 && !(how.keepFor! > 0) && how.done === undefined;
+    // First of all: if it cannot be sent, whatever is granted to it later is given back.
+    const place = this.#line.leave(hold.token);
+    if (!isPlain || !this.#isReady || place !== undefined) {
+      return this.#releaseWith(hold, how, place);
+    }
+    return new Promise((resolve, reject) => this.#outbox.release({ hold, resolve, reject }));
   }
 
   async inspect(key: string): Promise<LeaseRecord | null> {
     await this.#ready(CONNECT_PATIENCE);
-    const { lease, permits } = redisKeys(key);
-    return toRecord(key, await this.#run(scripts.inspect, [lease, permits], []));
+    const { lease, permits, holders } = redisKeys(key);
+    return toRecord(key, await this.#run(this.#scripts.inspect, [lease, permits, holders], []));
   }
 
   async *list({ prefix = '' }: { readonly prefix?: string } = {}): AsyncIterable<LeaseRecord> {
@@ -176,33 +218,251 @@ export class RedisLeaseStore implements LeaseStore {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    await hangUp(this.#client);
+    await Promise.all([this.#line.close(), hangUp(this.#client)]);
   }
 
-  async #claim(claim: Claim, deadline: number): Promise<readonly [number, number, number]> {
+  #ask(claim: Claim, place: Place | undefined): Promise<Grant | Refusal> {
+    const until = performance.now() + claim.patience;
+    const isPlain =
+      place === undefined &&
+      claim.permits === 1 &&
+      claim.once === undefined &&
+      10 * claim.ttl <= this.#retention;
+    if (!isPlain || !this.#isReady || !this.#time.isFresh) {
+      return this.#askSlowly({ claim, place, until });
+    }
+    return new Promise((resolve, reject) =>
+      this.#outbox.claim({ claim, place, until, resolve, reject }),
+    );
+  }
+
+  /** When there is something to be done first, or more to be asked, than for nearly all claims. */
+  async #askSlowly({ claim, place, until }: Asked): Promise<Grant | Refusal> {
+    await this.#ready(until - performance.now());
+    for (;;) {
+      if (!this.#time.isFresh) await this.#learnTime();
+      const deadline = this.#time.deadline(until - performance.now());
+      const reply = await this.#claim(claim, place, deadline);
+      const [now, verdict, figure, ...more] = figures(reply, 'acquire');
+      if (figure === undefined || more.length > 0) throw new Error(BAD_REPLY('acquire'));
+      this.#time.heard(now!);
+      const answer = this.#answer(verdict!, figure, place);
+      if (answer !== undefined) return answer;
+      // Too late, or the server's clock was set forward: known by now, so ask again while somebody waits.
+      if (performance.now() >= until) return tooLate();
+    }
+  }
+
+  #claim(claim: Claim, place: Place | undefined, deadline: number): Promise<unknown> {
     const names = redisKeys(claim.key);
-    const { token, ttl, permits, once, instance } = claim;
+    const { permits, once } = claim;
     const mark = once === undefined ? [] : [names.mark(once)];
-    const args = [token, ms(ttl), deadline, this.#retentionOf(ttl), instance];
-    const reply =
-      permits === 1
-        ? await this.#run(scripts.acquire, [names.lease, ...mark], args)
-        : await this.#run(
-            scripts.acquirePermit,
-            [names.lease, names.permits, ...mark],
-            [...args, permits],
-          );
-    const [verdict = NaN, now, figure = 0] = integers(reply, 'acquire');
-    if (now === undefined) throw new Error(BAD_REPLY('acquire'));
-    return [verdict, now, figure];
+    const args = [micros(deadline), ...this.#claimArgs(claim, place)];
+    if (permits === 1) {
+      return this.#run(this.#scripts.enqueue, [names.lease, names.line, ...mark], args);
+    }
+    const keys = [names.lease, names.line, names.permits, names.holders, ...mark];
+    return this.#run(this.#scripts.acquirePermit, keys, [...args, permits]);
   }
 
-  #retentionOf(ttl: number): number {
-    return ms(Math.max(this.#retention, 10 * ttl));
+  /** Owner token, ttl, instance, and how it waits: see lua/parts/line.lua. */
+  #claimArgs(claim: Claim, place: Place | undefined): [string, string, string, string] {
+    const { ttl, instance, permits, once, waited = 0 } = claim;
+    const token = wireToken(claim.token);
+    if (place === undefined || !this.#line.isOpen) return [token, wireTtl(ttl), instance, ''];
+    // Who shares the key, or has to look first whether the work is done, is only told to ask.
+    const mode = permits === 1 && once === undefined ? 'g' : 'h';
+    place.inLine = `${token} ${wireTtl(ttl)} ${mode} ${this.#line.channel} ${instance}`;
+    return [token, wireTtl(ttl), instance, `${ms(waited * 1_000)} ${mode} ${this.#line.channel}`];
+  }
+
+  /** Many claims, one command. */
+  #sendClaims(asked: readonly AskedHere[]): void {
+    const keys: string[] = [];
+    const args: (string | number)[] = [0];
+    let soonest = Infinity;
+    for (const { claim, until } of asked) {
+      const { token, ttl, instance } = claim;
+      keys.push(redisKeys(claim.key).lease);
+      args.push(wireTtl(ttl), `${wireToken(token)} ${instance}`);
+      if (until < soonest) soonest = until;
+    }
+    args[0] = micros(this.#time.deadline(soonest - performance.now()));
+    this.#send(
+      this.#scripts.acquire,
+      keys,
+      args,
+      (reply) => this.#answerClaims(asked, reply),
+      (error: unknown) =>
+        this.#failed<Grant | Refusal, Asked>(asked, error, (one) => this.#askSlowly(one)),
+    );
+  }
+
+  #answerClaims(asked: readonly AskedHere[], reply: unknown): void {
+    let answers: number[];
+    try {
+      // One that is granted needs no more than its fence.
+      const isGrant = asked.length === 1 && isFence(reply);
+      answers = isGrant ? [NaN, GRANTED, Number(reply)] : figures(reply, 'acquire');
+      if (answers.length !== 2 * asked.length + 1) throw new Error(BAD_REPLY('acquire'));
+    } catch (error) {
+      for (const { reject } of asked) reject(error);
+      return;
+    }
+    this.#time.heard(answers[0]!);
+    for (let i = 0; i < asked.length; i++) {
+      const one = asked[i]!;
+      const verdict = answers[2 * i + 1]!;
+      try {
+        const answer =
+          verdict === IN_LINE ? undefined : this.#answer(verdict, answers[2 * i + 2]!, undefined);
+        if (answer !== undefined) one.resolve(answer);
+        // Others are in line for it; or too late by the deadline that they had in common, the first of all.
+        else if (performance.now() < one.until) {
+          this.#askSlowly(one).then(one.resolve, one.reject);
+        } else one.resolve(tooLate());
+      } catch (error) {
+        one.reject(error);
+      }
+    }
+  }
+
+  /** Nothing when the claim came too late. */
+  #answer(verdict: number, figure: number, place: Place | undefined): Grant | Refusal | undefined {
+    switch (verdict) {
+      case GRANTED:
+        if (!(figure > 0 && Number.isSafeInteger(figure))) throw new Error(BAD_REPLY('acquire'));
+        if (place !== undefined) this.#line.take(place.hold.token);
+        return { granted: true, fence: figure };
+      case HELD:
+        return {
+          granted: false,
+          reason: 'held',
+          retryAfterMs: Math.max(0, figure),
+          inLine:
+            place !== undefined &&
+            this.#line.isOpen &&
+            this.#line.get(place.hold.token)?.inLine !== undefined,
+        };
+      case DONE:
+        return { granted: false, reason: 'done' };
+      case LATE:
+        return undefined;
+      default:
+        throw new Error(BAD_REPLY('acquire'));
+    }
+  }
+
+  /**
+   * An answer for many that is an error may be the fault of one: then each is asked for by itself, with the same
+   * token. Without an answer nobody knows.
+   */
+  #failed<Answer, More>(
+    requests: readonly (Promised<Answer> & More)[],
+    error: unknown,
+    alone: (request: More) => Promise<Answer>,
+  ): void {
+    const isAnswer = error instanceof Error && error.name === 'ReplyError';
+    for (const request of requests) {
+      if (isAnswer && requests.length > 1) alone(request).then(request.resolve, request.reject);
+      else request.reject(error);
+    }
+  }
+
+  #sendReleases(releases: readonly ReleasedHere[]): void {
+    const keys: string[] = [];
+    const args: string[] = [];
+    for (const { hold } of releases) {
+      const names = redisKeys(hold.key);
+      keys.push(names.lease, names.line);
+      args.push(`${wireToken(hold.token)} `);
+    }
+    this.#send(
+      this.#scripts.release,
+      keys,
+      args,
+      (reply) => {
+        const outcomes: unknown = releases.length === 1 ? [reply] : reply;
+        const isAnswer = Array.isArray(outcomes) && outcomes.length === releases.length;
+        for (let i = 0; i < releases.length; i++) {
+          const { resolve, reject } = releases[i]!;
+          const freed: unknown = isAnswer ? outcomes[i] : undefined;
+          if (freed === 0 || freed === 1) resolve(freed === 1);
+          else reject(new Error(BAD_REPLY('release')));
+        }
+      },
+      (error: unknown) =>
+        this.#failed<boolean, { hold: Hold }>(releases, error, async ({ hold }) => {
+          if (await this.#releaseWith(hold, {}, undefined)) return true;
+          // Or it was freed before the rest of them failed.
+          throw error;
+        }),
+    );
+  }
+
+  async #releaseWith(
+    hold: Hold,
+    { keepFor = 0, done }: ReleaseHow,
+    place: Place | undefined,
+  ): Promise<boolean> {
+    await this.#ready(CONNECT_PATIENCE);
+    const { key, ttl, permits } = hold;
+    const names = redisKeys(key);
+    const token = wireToken(hold.token);
+    if (place?.inLine !== undefined) {
+      const keys = [names.lease, names.line];
+      const left = await this.#run(this.#scripts.leave, keys, [token, place.inLine]);
+      if (left !== 0 && left !== 1) throw new Error(BAD_REPLY('release'));
+      // A permit is no part of the record that leaving looks at.
+      if (permits === 1) return left === 1;
+    }
+    const mark = done ? [names.mark(done.once)] : [];
+    const keys = [names.lease, names.line, names.permits, names.holders, ...mark];
+    const args = [token, ms(ttl), permits, ms(keepFor), ms(done?.remember ?? 0)];
+    const freed = await this.#run(this.#scripts.releaseWith, keys, args);
+    if (freed !== 0 && freed !== 1) throw new Error(BAD_REPLY('release'));
+    return freed === 1;
+  }
+
+  async #renewAlone(holds: readonly Hold[]): Promise<RenewOutcome[]> {
+    const keys: string[] = [];
+    const args: (string | number)[] = [];
+    for (const { key, token, ttl } of holds) {
+      keys.push(redisKeys(key).lease);
+      args.push(wireTtl(ttl), wireToken(token));
+    }
+    return this.#renewed(await this.#run(this.#scripts.renew, keys, args), holds.length);
+  }
+
+  async #renewPermit({ key, token, ttl }: Hold): Promise<RenewOutcome> {
+    const { lease, permits, holders } = redisKeys(key);
+    const args = [wireToken(token), ms(ttl)];
+    const reply = await this.#run(this.#scripts.renewPermit, [lease, permits, holders], args);
+    return this.#renewed(reply, 1)[0]!;
+  }
+
+  #renewed(reply: unknown, count: number): RenewOutcome[] {
+    const [now, ...outcomes] = figures(reply, 'renew');
+    if (outcomes.length !== count) throw new Error(BAD_REPLY('renew'));
+    this.#time.heard(now!);
+    return outcomes.map((outcome) => RENEWED[outcome] ?? 'unknown');
+  }
+
+  /** Granted by the server to one of us who has gone: nobody else would ever give it back. */
+  async #giveBackStray(name: string, token: string): Promise<void> {
+    const { keyPrefix = '' } = this.#client.options;
+    const lease = name.slice(keyPrefix.length);
+    try {
+      await this.#ready(CONNECT_PATIENCE);
+      await this.#run(this.#scripts.release, [lease, `${lease}:line`], [`${wireToken(token)} `]);
+    } catch {
+      // Left to its ttl.
+    }
   }
 
   async #learnTime(): Promise<void> {
-    const reply: unknown = await this.#client.time().catch((error: unknown) => {
+    const asked = this.#silence.during(this.#client.time());
+    const reply: unknown = await asked.catch((error: unknown) => {
       throw hideSecrets(error);
     });
     // Without a clock there is no deadline, and a claim without one could be executed late (rule 2).
@@ -212,76 +472,129 @@ export class RedisLeaseStore implements LeaseStore {
     this.#time.heard(now);
   }
 
+  get #isReady(): boolean {
+    return !this.#closed && this.#client.status === 'ready';
+  }
+
   #ready(patience: number): Promise<void> | undefined {
     if (this.#closed) throw new Error(NOT_CONNECTED());
     return this.#client.status === 'ready' ? undefined : untilReady(this.#client, patience);
   }
 
-  /** By its SHA; a server that forgot the script (restart, SCRIPT FLUSH) is sent it whole, with the same token. */
-  async #run(
+  #run(
     script: Script,
     keys: readonly string[],
     args: readonly (string | number)[],
   ): Promise<unknown> {
+    return new Promise((resolve, reject) => this.#send(script, keys, args, resolve, reject));
+  }
+
+  /** By its SHA; a server that forgot the script (restart, SCRIPT FLUSH) is sent it whole, with the same token. */
+  #send(
+    { sha1, source }: Script,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    answered: (reply: unknown) => void,
+    failed: (error: unknown) => void,
+  ): void {
     const client = this.#client;
-    try {
-      return await client
-        .evalsha(script.sha1, keys.length, ...keys, ...args)
-        .catch((error: unknown) => {
-          if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
-          return client.eval(script.source, keys.length, ...keys, ...args);
-        });
-    } catch (error) {
-      throw hideSecrets(error);
-    }
+    const silence = this.#silence;
+    const onAnswer = (reply: unknown): void => {
+      silence.answered();
+      answered(reply);
+    };
+    const onError = (error: unknown): void => {
+      silence.answered();
+      failed(hideSecrets(error));
+    };
+    silence.asked();
+    client.evalsha(sha1, keys.length, ...keys, ...args).then(onAnswer, (error: unknown) => {
+      if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) return onError(error);
+      client.eval(source, keys.length, ...keys, ...args).then(onAnswer, onError);
+    });
   }
 }
+
+interface Promised<Answer> {
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface Asked {
+  readonly claim: Claim;
+  readonly place: Place | undefined;
+  /** Monotonic time until which somebody waits for the answer. */
+  readonly until: number;
+}
+
+interface AskedHere extends Asked, Promised<Grant | Refusal> {}
+
+interface ReleasedHere extends Promised<boolean> {
+  readonly hold: Hold;
+}
+
+const tooLate = (): Refusal => ({
+  granted: false,
+  reason: 'unavailable',
+  cause: new Error(CLAIM_TOO_LATE()),
+});
 
 /** Redis counts whole milliseconds; up, so that a claim never ends before the holder thinks it does. */
 const ms = (value: number): number => Math.ceil(value);
 
-const isDigits = (text: unknown): boolean => typeof text === 'string' && /^\d{1,15}$/.test(text);
+/** As the scripts have them: see lua/parts/record.lua. */
+const wireTtl = (ttl: number): string => String(ms(ttl)).padStart(12, '0');
+
+const micros = (milliseconds: number): string => `${milliseconds}000`;
+
+/** As our scripts write one: in 16 digits, see lua/parts/clock.lua. */
+const isFence = (text: unknown): boolean => typeof text === 'string' && /^\d{16}$/.test(text);
+
+const isDigits = (text: unknown): boolean => typeof text === 'string' && /^\d{1,16}$/.test(text);
 
 /** Whole numbers and nothing else: on an answer that our scripts cannot have given, nothing is granted or lost. */
-function integers(reply: unknown, command: string): number[] {
-  if (!Array.isArray(reply) || reply.length === 0 || !reply.every(Number.isSafeInteger)) {
+function figures(reply: unknown, command: string): number[] {
+  const numbers = Array.isArray(reply)
+    ? reply.map((figure) => (isFence(figure) ? Number(figure) : (figure as number)))
+    : [];
+  if (numbers.length === 0 || !numbers.every(Number.isSafeInteger)) {
     throw new Error(BAD_REPLY(command));
   }
-  return reply;
+  return numbers;
 }
 
+/** The record is described in lua/parts/record.lua. */
 function toRecord(key: string, reply: unknown): LeaseRecord | null {
   if (!Array.isArray(reply) || !Number.isSafeInteger(reply[0])) {
     throw new Error(BAD_REPLY('inspect'));
   }
   const now: number = reply[0];
-  const lease = pairs(reply[1]);
-  const permits = pairs(reply[2]);
+  const record = String(reply[1]);
+  const details = pairs(reply[3]);
   const ends: number[] = [];
   const holders: LeaseHolder[] = [];
-  const add = (
-    token: string,
-    until: number,
-    fence: string,
-    since: string,
-    instance: string,
-  ): void => {
+  const add = (token: string, until: number, fence: number, since: number, by: string): void => {
     if (until <= now) return;
     ends.push(until);
     if (token === '') return;
+    const owner = ownerPrefix(readToken(token));
     holders.push({
-      instance,
-      fence: Number(fence),
-      owner: ownerPrefix(token),
-      since: new Date(Number(since)),
+      instance: by,
+      fence,
+      owner,
+      since: new Date(since),
       expiresInMs: until - now,
     });
   };
-  const field = (name: string): string => lease.get(name) ?? '';
-  add(field('owner'), Number(field('until')), field('fence'), field('since'), field('instance'));
-  for (const [token, until] of permits) {
-    const [fence = '', since = '', ...instance] = field(`permit:${token}`).split(':');
-    add(token.startsWith('kept:') ? '' : token, Number(until), fence, since, instance.join(':'));
+  const fence = Number(record.slice(0, 16));
+  const until = Math.floor(Number(record.slice(17, 33)) / 1_000) + Number(record.slice(34, 46));
+  const [token = '', ...instance] = record.slice(63).split(' ');
+  // A fence is the time of its grant, or one more than the last where the clock went back.
+  add(token, until, fence, Math.floor(fence / 1_000), instance.join(' '));
+  for (const [member, until] of pairs(reply[2])) {
+    const [fence, since, ...instance] = (details.get(member) ?? '').split(':');
+    const by = instance.join(':');
+    add(member.startsWith('kept:') ? '' : member, Number(until), Number(fence), Number(since), by);
   }
   if (ends.length === 0) return null;
   return { key, holders, freeInMs: Math.min(...ends) - now };

@@ -1,3 +1,6 @@
+/** In this time two quartzes drift apart by a millisecond or so. */
+const FRESH = 10_000;
+
 /**
  * What is known of a server's clock, without comparing it with ours: what it said last, and how long ago by our
  * monotonic clock. Runs behind by the time an answer takes, never ahead, so that a deadline made from it is never
@@ -7,8 +10,9 @@ export class ServerTime {
   #said: number | undefined;
   #heardAt = 0;
 
-  get isKnown(): boolean {
-    return this.#said !== undefined;
+  /** Known, and not from so long ago that two clocks that run evenly could disagree about it. */
+  get isFresh(): boolean {
+    return this.#said !== undefined && performance.now() - this.#heardAt < FRESH;
   }
 
   heard(serverMs: number): void {

@@ -1,40 +1,29 @@
--- Prolongs many leases in one step. Never shortens, never re-creates, never takes (rule 5).
+-- Prolongs many leases that are held alone, in one step. Never shortens, never re-creates, never takes (rule 5).
 --
--- KEYS    for each hold: the lease, its permits
--- ARGV[1] retention, ms
--- ARGV    then for each hold: owner token, ttl in ms, permits (1: it has the key alone)
+-- KEYS    for each hold: the lease
+-- ARGV    for each hold: ttl in ms, in 12 digits; owner token
 --
--- Returns { now, outcome, … } with one outcome per hold: 1 renewed, 0 not this token's any more
-local time = redis.call('TIME')
-local now = math.floor((time[1] * 1000000 + time[2]) / 1000)
-local retention = tonumber(ARGV[1])
+-- Returns { now, outcome, … } with one outcome per hold: 1 renewed, 0 not this token's any more, 2 no telling
+--@ include clock
+--@ include record
 local reply = { now }
-for i = 1, #KEYS / 2 do
-  local lease, permits = KEYS[2 * i - 1], KEYS[2 * i]
-  local token, ttl, places = ARGV[3 * i - 1], tonumber(ARGV[3 * i]), tonumber(ARGV[3 * i + 1])
-  local outcome = 0
-  if places == 1 then
-    local held = redis.call('HMGET', lease, 'owner', 'until')
-    local till = tonumber(held[2]) or 0
-    if held[1] == token and till > now then
-      outcome = 1
-      till = math.max(till, now + ttl)
-      redis.call('HSET', lease, 'until', till)
-      redis.call('PEXPIRE', lease, math.max(retention, till - now))
-    end
-  else
-    local till = tonumber(redis.call('ZSCORE', permits, token)) or 0
+for i, lease in ipairs(KEYS) do
+  local ttl = ARGV[2 * i - 1]
+  -- A value of another type is nobody else's trouble.
+  local record = redis.pcall('GET', lease)
+  reply[i + 1] = type(record) == 'table' and 2 or 0
+  if reply[i + 1] == 0 and record and owns(record, ARGV[2 * i]) then
+    local till, at = untilOf(record), string.sub(record, 18, 33)
     if till > now then
-      outcome = 1
-      till = math.max(till, now + ttl)
-      redis.call('ZADD', permits, till, token)
-      local shared = math.max(till, tonumber(redis.call('HGET', lease, 'shared')) or 0)
-      local outlive = math.max(retention, shared - now)
-      redis.call('HSET', lease, 'shared', shared)
-      redis.call('PEXPIRE', lease, outlive)
-      redis.call('PEXPIRE', permits, outlive)
+      reply[i + 1] = 1
+      local isNear = string.sub(at, 1, SAME) == string.sub(stamp, 1, SAME)
+      if isNear and now + ttl >= till and 10 * ttl <= RETENTION then
+        redis.call('SETRANGE', lease, 17, stamp .. ' ' .. ttl)
+      else
+        local longer, fence = math.max(till, now + ttl), string.sub(record, 1, 16)
+        write(lease, fence, longer, sharedOf(record), string.sub(record, 62, 62), string.sub(record, 64), ttl)
+      end
     end
   end
-  reply[i + 1] = outcome
 end
 return reply

@@ -9,12 +9,20 @@ const qualified = fc.oneof(
   fc.tuple(text, text).map(([space, key]) => `${space}/${key}`),
 );
 
+/** All names that one key has, with one unit of work. */
+const namesOf = (key: string, once: string): string[] => {
+  const keys = redisKeys(key);
+  return [keys.lease, keys.line, keys.permits, keys.holders, keys.mark(once)];
+};
+
 describe('The names of a lease in Redis', () => {
   it('are readable for a plain key', () => {
-    const { lease, permits, mark } = redisKeys('lease/order:42');
-    expect([lease, permits, mark('tick')]).toEqual([
+    const keys = redisKeys('lease/order:42');
+    expect([keys.lease, keys.line, keys.permits, keys.holders, keys.mark('tick')]).toEqual([
       'lease:{order:42}',
+      'lease:{order:42}:line',
       'lease:{order:42}:permits',
+      'lease:{order:42}:holders',
       'lease:{order:42}:once:tick',
     ]);
   });
@@ -27,11 +35,8 @@ describe('The names of a lease in Redis', () => {
     fc.assert(
       fc.property(qualified, qualified, text, (one, other, once) => {
         fc.pre(one !== other);
-        const names = [one, other].flatMap((key) => {
-          const { lease, permits, mark } = redisKeys(key);
-          return [lease, permits, mark(once)];
-        });
-        expect(new Set(names).size).toBe(6);
+        const names = [one, other].flatMap((key) => namesOf(key, once));
+        expect(new Set(names).size).toBe(10);
       }),
     );
   });
@@ -41,22 +46,16 @@ describe('The names of a lease in Redis', () => {
     fc.assert(
       fc.property(qualified, text, (key, once) => {
         fc.pre(!key.endsWith('/') || key.slice(0, -1).includes('/'));
-        const { lease, permits, mark } = redisKeys(key);
-        const tags = [lease, permits, mark(once)].map(tag);
+        const tags = namesOf(key, once).map(tag);
         expect(tags[0]).toBeDefined();
         expect(new Set(tags).size).toBe(1);
       }),
     );
   });
 
-  it('of permits and of units of work are no leases', () => {
-    const { permits, mark } = redisKeys('lease/a');
-    expect([permits, mark('{x}'), 'other', ''].map(qualifiedKey)).toEqual([
-      undefined,
-      undefined,
-      undefined,
-      undefined,
-    ]);
+  it('of waiters, of permits and of units of work are no leases', () => {
+    const [, ...others] = namesOf('lease/a', '{x}');
+    for (const name of [...others, 'other', '']) expect(qualifiedKey(name)).toBeUndefined();
   });
 });
 

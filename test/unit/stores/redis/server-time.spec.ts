@@ -4,18 +4,18 @@ import { ServerTime } from '../../../../lib/stores/redis/server-time.js';
 describe('What is known of the clock of a server', () => {
   it('is nothing before it was heard, and after it was forgotten', () => {
     const time = new ServerTime();
-    expect(time.isKnown).toBe(false);
+    expect(time.isFresh).toBe(false);
     time.heard(1_000);
-    expect(time.isKnown).toBe(true);
+    expect(time.isFresh).toBe(true);
     time.forget();
-    expect(time.isKnown).toBe(false);
+    expect(time.isFresh).toBe(false);
   });
 
   it('is not what makes no sense', () => {
     const time = new ServerTime();
     time.heard(NaN);
     time.heard(Infinity);
-    expect(time.isKnown).toBe(false);
+    expect(time.isFresh).toBe(false);
   });
 
   it('makes deadlines in the time of the server, however far from ours (rule 3)', () => {

@@ -1,0 +1,149 @@
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import type { Hold, OnTurn } from '../lease-store.js';
+import { hangUp } from './redis-connection.js';
+import { readToken } from './wire-token.js';
+
+/** Nobody waits any more: the connection is kept a little for the next who does. */
+const IDLE = 60_000;
+
+export interface Place {
+  readonly hold: Hold;
+  readonly onTurn: OnTurn;
+  /** As it stands in the line, in Redis; unknown while no claim of it was sent to stand there. */
+  inLine: string | undefined;
+}
+
+/**
+ * Those of this process who wait in line in Redis, and the one subscription by which all of them are told. Opened by
+ * the first to wait, dropped when nobody has for a while.
+ */
+export class RedisLine {
+  /** Where this process listens. */
+  readonly channel = `nestjs-lease:${randomUUID()}`;
+
+  readonly #places = new Map<string, Place>();
+  /**
+   * Tokens that were granted the key and have not given it back. The call may come after the answer to a claim that
+   * said so, by the other connection: it is of a turn that was taken.
+   */
+  readonly #taken = new Set<string>();
+  #client: Redis | undefined;
+  #isOpen = false;
+  #idle: NodeJS.Timeout | undefined;
+
+  /**
+   * @param connect - a connection of its own: a subscriber can do nothing else
+   * @param onStray - a key was granted to a token that neither waits here any more nor has it
+   */
+  constructor(
+    private readonly connect: () => Redis,
+    private readonly onStray: (lease: string, token: string) => void,
+    private readonly idle = IDLE,
+  ) {}
+
+  /** Whether this process is told. If not it must not stand in line: it would be passed over. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  get(token: string): Place | undefined {
+    return this.#places.get(token);
+  }
+
+  /** From now on its turn is told to it. */
+  enter(hold: Hold, onTurn: OnTurn): Place {
+    clearTimeout(this.#idle);
+    this.#idle = undefined;
+    if (this.#client === undefined) this.#open();
+    const place: Place = { hold, onTurn, inLine: this.#places.get(hold.token)?.inLine };
+    this.#places.set(hold.token, place);
+    return place;
+  }
+
+  /** It has the key: what it is told from now on is old. */
+  take(token: string): void {
+    this.#taken.add(token);
+    this.#remove(token);
+  }
+
+  /**
+   * It waits no more, or has given the key back: what it is granted from now on is nobody's. Returns the place that
+   * it had.
+   */
+  leave(token: string): Place | undefined {
+    const place = this.#places.get(token);
+    this.#taken.delete(token);
+    this.#remove(token);
+    return place;
+  }
+
+  /** Resolves when the socket is gone. */
+  async close(): Promise<void> {
+    clearTimeout(this.#idle);
+    this.#idle = undefined;
+    const client = this.#client;
+    this.#client = undefined;
+    this.#isOpen = false;
+    if (client !== undefined) await hangUp(client);
+  }
+
+  #remove(token: string): void {
+    if (!this.#places.delete(token) || this.#places.size > 0) return;
+    this.#idle ??= setTimeout(() => void this.close(), this.idle).unref();
+  }
+
+  #open(): void {
+    const client = this.connect();
+    this.#client = client;
+    client.on('message', (_channel, news) => this.#hear(news));
+    client.on('ready', () => {
+      client.subscribe(this.channel).then(
+        () => this.#listens(client),
+        (error: unknown) => {
+          // Not allowed to: then nobody here stands in line, and all of them poll. A connection that broke is
+          // replaced by itself.
+          if (error instanceof Error && error.name === 'ReplyError') client.disconnect();
+        },
+      );
+    });
+    client.on('close', () => {
+      if (this.#client !== client || !this.#isOpen) return;
+      this.#isOpen = false;
+      this.#callAll();
+    });
+    // Its failures come as events too, and it goes on trying.
+    client.connect().catch(() => {});
+  }
+
+  #listens(client: Redis): void {
+    if (this.#client !== client) return;
+    this.#isOpen = true;
+    // What was released before told nobody: look again, and stand in line this time.
+    this.#callAll();
+  }
+
+  #callAll(): void {
+    // Who is called may ask at once, and so take its place anew.
+    const called = [...this.#places.values()];
+    for (const { onTurn } of called) onTurn();
+  }
+
+  #hear(news: string): void {
+    const [what, ...rest] = news.split(' ');
+    if (what === 'free') return this.#places.get(readToken(rest[0] ?? ''))?.onTurn();
+    const [figure, wire, ...name] = rest;
+    const fence = Number(figure);
+    if (what !== 'granted' || wire === undefined || !(Number.isSafeInteger(fence) && fence > 0)) {
+      return;
+    }
+    const token = readToken(wire);
+    const place = this.#places.get(token);
+    if (place === undefined) {
+      if (!this.#taken.has(token)) this.onStray(name.join(' '), token);
+      return;
+    }
+    this.take(token);
+    place.onTurn({ granted: true, fence });
+  }
+}
