@@ -5,11 +5,18 @@ import type { Clock } from './clock.js';
 export interface Appointment {
   due: number;
   slot: number;
+  /** How many milliseconds before its time it may be kept when another is kept anyway: {@link leewayOf} or less. */
+  readonly leeway?: number;
   /** Must not throw; if it does, the others are still kept (rule 12). */
   keep(): void;
 }
 
 const LONGEST_TIMER = 2 ** 30;
+/** Bounds how much of the heap a round looks at. */
+const LEEWAY_AT_MOST = 250;
+
+/** Leases that are due at about the same time are renewed together, a little early (rule 6). */
+export const leewayOf = (ttl: number): number => Math.min(ttl / 60, LEEWAY_AT_MOST);
 
 /**
  * All that a process has to do at a time, behind one timer: a heap whose appointments know their place,
@@ -79,14 +86,37 @@ export class Agenda {
     this.#armedFor = -Infinity;
     const now = this.clock.now();
     // One that puts itself back at once is for the next round: a round always ends.
+    let isInCompany = false;
     for (let left = this.#heap.length; left > 0; left--) {
       const first = this.#heap[0];
       if (first === undefined || first.due > now) break;
+      isInCompany = true;
       this.cancel(first);
       this.#keep(first);
     }
+    if (isInCompany) this.#keepEarly(now);
     this.#armedFor = Infinity;
     this.#arm();
+  }
+
+  /** One round for what would else be many: those who may come along do. */
+  #keepEarly(now: number): void {
+    const mayCome = ({ due, leeway = 0 }: Appointment): boolean => due - leeway <= now;
+    const early: Appointment[] = [];
+    const slots = [0];
+    for (let slot = slots.pop(); slot !== undefined; slot = slots.pop()) {
+      const appointment = this.#heap[slot];
+      // All below it are later still.
+      if (appointment === undefined || appointment.due > now + LEEWAY_AT_MOST) continue;
+      if (mayCome(appointment)) early.push(appointment);
+      slots.push(2 * slot + 1, 2 * slot + 2);
+    }
+    for (const appointment of early) {
+      // Another may have cancelled it, or put it off.
+      if (appointment.slot < 0 || !mayCome(appointment)) continue;
+      this.cancel(appointment);
+      this.#keep(appointment);
+    }
   }
 
   #keep(appointment: Appointment): void {

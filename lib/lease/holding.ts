@@ -1,10 +1,11 @@
 import { setMaxListeners } from 'node:events';
 import { ReplaySubject, type Observable } from 'rxjs';
 import { LeaseLostException } from '../exceptions/lease-lost.exception.js';
-import type { Hold } from '../stores/lease-store.js';
-import type { Appointment } from './agenda.js';
+import type { Hold, RenewOutcome } from '../stores/lease-store.js';
+import { leewayOf } from './agenda.js';
 import type { LeaseLostEvent, LossReason } from './events.js';
 import type { Lease } from './lease.js';
+import type { Renewable } from './renewer.js';
 import type { ResolvedOptions } from './resolve-options.js';
 import type { Trust } from './trust.js';
 
@@ -28,7 +29,7 @@ export interface HoldingKeeper {
  *     └──beginRelease()─▶ releasing ──▶ released
  * ```
  */
-export class Holding implements Appointment {
+export class Holding implements Renewable {
   // Appointment: owned by the agenda
   due = 0;
   slot = -1;
@@ -44,11 +45,11 @@ export class Holding implements Appointment {
   /** Renewals that failed since the last success. */
   failures = 0;
   /** The renewal that is under way, if any. Never rejects. */
-  renewing: Promise<unknown> | undefined;
+  renewing: Promise<readonly RenewOutcome[]> | undefined;
+  lagToldOf = -1;
   /** Handles that use it: the one that acquired it and those that entered again. */
   uses = 1;
-  /** Told after the signal and the event. */
-  readonly onLost = new Set<(reason: LossReason) => void>();
+  #onLost: Set<(reason: LossReason) => void> | undefined;
 
   /** The handle that acquired it; those that entered again are not remembered. */
   owner: Lease | undefined;
@@ -98,6 +99,30 @@ export class Holding implements Appointment {
 
   get ttl(): number {
     return this.hold.ttl;
+  }
+
+  /** Told after the signal and the event. Made when somebody asks for it, as all that most leases never need. */
+  get onLost(): Set<(reason: LossReason) => void> {
+    this.#onLost ??= new Set();
+    return this.#onLost;
+  }
+
+  get leeway(): number {
+    return leewayOf(this.ttl);
+  }
+
+  /** Of a lease on several keys that has lost one, the others are left to their ttl. */
+  get isWanted(): boolean {
+    const { options, owner, uses } = this;
+    const isBroken =
+      uses === 1 &&
+      owner?.isReleased === false &&
+      owner.holdings.some(({ state }) => state === 'lost');
+    return options.renew && !isBroken;
+  }
+
+  get sentAt(): number {
+    return this.trust.sentAt;
   }
 
   get heldMs(): number {
@@ -169,14 +194,15 @@ export class Holding implements Appointment {
     if (this.#state !== 'held') return;
     this.#state = 'lost';
     this.#lossReason = reason;
+    this.trust.leave();
     this.keeper.outside(() => {
       this.#abort?.abort(this.lostException());
       const loss = this.keeper.tell(this, reason);
       this.#loss = loss;
       this.#lost$?.next(loss);
       this.#lost$?.complete();
-      for (const listener of this.onLost) listener(reason);
-      this.onLost.clear();
+      for (const listener of this.#onLost ?? []) listener(reason);
+      this.#onLost?.clear();
     });
     this.keeper.lost(this);
   }
@@ -196,12 +222,13 @@ export class Holding implements Appointment {
   beginRelease(): boolean {
     if (!this.isHeld) return false;
     this.#state = 'releasing';
+    this.trust.leave();
     return true;
   }
 
   endRelease(): void {
     this.#state = 'released';
-    this.onLost.clear();
+    this.#onLost?.clear();
     this.#lost$?.complete();
     this.afterRelease?.();
   }
@@ -209,7 +236,7 @@ export class Holding implements Appointment {
   /** What ended it, the earliest first: a process that slept past everything is told what came first. */
   #verdict(): LossReason | undefined {
     const { ended, endsAt } = this.trust;
-    if (this.trust.clock.now() >= this.maxHoldAt && this.maxHoldAt <= endsAt) return 'max-hold';
+    if (this.maxHoldAt <= endsAt && this.trust.clock.now() >= this.maxHoldAt) return 'max-hold';
     return ended;
   }
 }

@@ -1,7 +1,5 @@
-import type { LeaseStore, RenewOutcome } from '../stores/lease-store.js';
-import type { Agenda } from './agenda.js';
-import type { LeaseEvents } from './events.js';
-import type { Holding } from './holding.js';
+import type { Hold, LeaseStore, RenewOutcome } from '../stores/lease-store.js';
+import type { Agenda, Appointment } from './agenda.js';
 import { withPatience } from './patience.js';
 import { MARGIN } from './trust.js';
 import { NO_TELLING } from '../lease.messages.js';
@@ -10,30 +8,81 @@ import { NO_TELLING } from '../lease.messages.js';
 const BATCH = 256;
 const RETRY_AT_MOST = 1_000;
 
+/** After this much of a ttl without a success the deputy is late: it has had a third, and a margin to try again. */
+const OVERDUE = 1 / 2;
+
+/** What is renewed: a holding, or what stands for it in another thread. */
+export interface Renewable extends Appointment {
+  readonly hold: Hold;
+  readonly ttl: number;
+  readonly leeway: number;
+  /** Looks at the clock (rule 4). */
+  readonly isHeld: boolean;
+  readonly isWanted: boolean;
+  readonly remaining: number;
+  /** Monotonic times: of the request that earned the present trust, and of its end. */
+  readonly sentAt: number;
+  readonly endsAt: number;
+  renewAt: number;
+  failures: number;
+  renewing: Promise<readonly RenewOutcome[]> | undefined;
+  /** The `sentAt` in whose time it was told that the event loop lags: once is enough. */
+  lagToldOf: number;
+  renewed(mono: number, wall: number, ttl: number): boolean;
+  lose(reason: 'taken'): void;
+}
+
+/** Who is told how renewals go. */
+export interface RenewalWitness<Item> {
+  renewed(item: Item): void;
+  failed(item: Item, error: unknown): void;
+  lagging(item: Item, lateMs: number): void;
+}
+
+/** Somebody else who renews. The renewer then only steps in. */
+export interface Deputy<Item> {
+  /** How late the event loop may be before the deputy stops. */
+  readonly hungAfter: number;
+  has(item: Item): boolean;
+  /** Renews it from now on; of one that it has, hears what became of it here. */
+  tend(item: Item): void;
+  leave(item: Item): void;
+}
+
 /** Renews what is due, many holdings in one request, and retries for as long as there is trust (rule 6). */
-export class Renewer {
-  #queue: Holding[] = [];
+export class Renewer<Item extends Renewable> {
+  #queue: Item[] = [];
   #stopped = false;
+  deputy: Deputy<Item> | undefined;
 
   constructor(
-    private readonly store: LeaseStore,
+    private readonly store: Pick<LeaseStore, 'name' | 'renew'>,
     private readonly agenda: Agenda,
     private readonly random: () => number,
-    private readonly events: LeaseEvents,
+    private readonly witness: RenewalWitness<Item>,
   ) {}
 
   /** Sets the time of the next renewal after one that was sent at `mono`. */
-  plan(holding: Holding, mono: number): void {
+  plan(holding: Item, mono: number): void {
     // Jitter only ever makes it earlier: a third of the ttl is the promise.
     const third = holding.ttl / 3;
-    holding.renewAt = wanted(holding) ? mono + third * (0.85 + 0.15 * this.random()) : Infinity;
+    holding.renewAt = holding.isWanted ? mono + third * (0.85 + 0.15 * this.random()) : Infinity;
+    if (this.deputy !== undefined && holding.isWanted && !this.#stopped) {
+      this.deputy.tend(holding);
+      holding.renewAt = mono + holding.ttl * OVERDUE;
+    }
     this.#schedule(holding);
   }
 
   /** The holding's appointment came. */
-  due(holding: Holding): void {
+  due(holding: Item): void {
+    const now = this.agenda.clock.now();
+    const lateMs = now - holding.due;
     if (!holding.isHeld) return;
-    if (holding.renewAt <= this.agenda.clock.now()) this.#enqueue(holding);
+    const bound = this.deputy?.hungAfter ?? holding.ttl * MARGIN;
+    if (lateMs > bound / 2) this.#lagging(holding, lateMs);
+    if (this.deputy !== undefined && !this.#stopped) this.#oversee(holding, this.deputy);
+    if (holding.renewAt - holding.leeway <= now) this.#enqueue(holding);
     this.#schedule(holding);
   }
 
@@ -43,21 +92,32 @@ export class Renewer {
   }
 
   /** Renews at once and tells how it went; an automatic renewal that is under way is waited for first. */
-  async now(holding: Holding): Promise<RenewOutcome> {
+  async now(holding: Item): Promise<RenewOutcome> {
     while (holding.renewing !== undefined) await holding.renewing;
     if (!holding.isHeld) return 'gone';
     const [outcome = 'unknown'] = await this.#send([holding]);
     return holding.isHeld ? outcome : 'gone';
   }
 
-  #schedule(holding: Holding): void {
+  #oversee(holding: Item, deputy: Deputy<Item>): void {
+    if (!holding.isWanted) {
+      deputy.leave(holding);
+      holding.renewAt = Infinity;
+      return;
+    }
+    // Granted before there was a deputy.
+    if (!deputy.has(holding)) deputy.tend(holding);
+    holding.renewAt = Math.max(holding.renewAt, holding.sentAt + holding.ttl * OVERDUE);
+  }
+
+  #schedule(holding: Item): void {
     if (this.#stopped) return;
     // A suspended machine is found by looking: at least once in a margin (rule 4).
     const look = this.agenda.clock.now() + holding.ttl * MARGIN;
     this.agenda.schedule(holding, Math.min(holding.renewAt, holding.endsAt, look));
   }
 
-  #enqueue(holding: Holding): void {
+  #enqueue(holding: Item): void {
     // The renewal that is on its way sets the next time when it comes back, whatever comes of it.
     holding.renewAt = Infinity;
     if (this.#queue.push(holding) === 1) queueMicrotask(() => this.#flush());
@@ -72,7 +132,7 @@ export class Renewer {
     }
   }
 
-  #send(batch: readonly Holding[]): Promise<readonly RenewOutcome[]> {
+  #send(batch: readonly Item[]): Promise<readonly RenewOutcome[]> {
     const { clock } = this.agenda;
     const mono = clock.now();
     const wall = clock.wall();
@@ -118,38 +178,27 @@ export class Renewer {
     return sent;
   }
 
-  #renewed(holding: Holding, mono: number, wall: number, ttl: number): void {
+  #renewed(holding: Item, mono: number, wall: number, ttl: number): void {
     if (!holding.renewed(mono, wall, ttl)) return;
     this.plan(holding, mono);
-    const { key, fence, remaining } = holding;
-    this.events.emit({ type: 'renewed', key, fence, remainingMs: remaining });
+    this.witness.renewed(holding);
   }
 
-  #failed(holding: Holding, error: unknown): void {
+  #failed(holding: Item, error: unknown): void {
     if (!holding.isHeld) return;
     holding.failures++;
     const pause = Math.min(holding.ttl / 30, RETRY_AT_MOST) * (0.5 + this.random());
-    holding.renewAt = wanted(holding) ? this.agenda.clock.now() + pause : Infinity;
+    holding.renewAt = holding.isWanted ? this.agenda.clock.now() + pause : Infinity;
     this.#schedule(holding);
-    const { key, fence, failures, remaining } = holding;
-    this.events.emitTrouble({
-      type: 'renewal-failed',
-      key,
-      fence,
-      failures,
-      remainingMs: remaining,
-      error,
-    });
+    this.witness.failed(holding, error);
   }
-}
 
-/** Of a lease on several keys that has lost one, the others are left to their ttl. */
-function wanted({ options, owner, uses }: Holding): boolean {
-  const isBroken =
-    uses === 1 &&
-    owner?.isReleased === false &&
-    owner.holdings.some(({ state }) => state === 'lost');
-  return options.renew && !isBroken;
+  #lagging(holding: Item, lateMs: number): void {
+    const { sentAt } = holding;
+    if (holding.lagToldOf === sentAt) return;
+    holding.lagToldOf = sentAt;
+    this.witness.lagging(holding, lateMs);
+  }
 }
 
 /** An answer that throws when it is read is none (rule 12): a release waits for this renewal and must not fail by it. */

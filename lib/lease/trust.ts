@@ -5,6 +5,16 @@ export const MARGIN = 1 / 6;
 
 const SLEW = 50;
 
+/** Renewals that another thread made, for whoever looks at the clock here. */
+export interface TrustNews {
+  /** The store told it that the lease is not ours any more. */
+  readonly isGone: boolean;
+  /** Extends the trust by what was renewed since it was last asked. */
+  hear(trust: Trust): void;
+  /** Nobody will look any more. */
+  leave(): void;
+}
+
 /** How long a ttl is trusted. */
 export const trustedSpan = (ttl: number): number => ttl - ttl * MARGIN;
 
@@ -16,6 +26,8 @@ export class Trust {
   #mono: number;
   #wall: number;
   #span: number;
+  /** Where somebody else renews it. */
+  news: TrustNews | undefined;
 
   /** @param mono - monotonic time before the request left; `wall` the wall clock at the same moment */
   constructor(
@@ -31,7 +43,19 @@ export class Trust {
 
   /** On the monotonic clock. */
   get endsAt(): number {
+    this.news?.hear(this);
     return this.#mono + this.#span;
+  }
+
+  /** Monotonic time before the request left that earned it; the wall clock at the same moment. */
+  get sentAt(): number {
+    this.news?.hear(this);
+    return this.#mono;
+  }
+
+  get sentAtWall(): number {
+    this.news?.hear(this);
+    return this.#wall;
   }
 
   /**
@@ -43,7 +67,8 @@ export class Trust {
   }
 
   /** Why it is over; `undefined` while it is not. */
-  get ended(): 'expired' | 'suspended' | undefined {
+  get ended(): 'expired' | 'suspended' | 'taken' | undefined {
+    if (this.news?.isGone) return 'taken';
     const monoLeft = this.endsAt - this.clock.now();
     if (monoLeft <= 0) return 'expired';
     if (this.#wallElapsed < this.#span) return undefined;
@@ -54,10 +79,17 @@ export class Trust {
   /** A success that was sent earlier than the last one earns nothing: trust is never shortened by an answer. */
   extend(mono: number, wall: number, ttl: number): void {
     const span = trustedSpan(ttl);
-    if (mono + span <= this.endsAt) return;
+    if (mono + span <= this.#mono + this.#span) return;
     this.#mono = mono;
     this.#wall = wall;
     this.#span = span;
+  }
+
+  /** From here on only what is known by now counts. */
+  leave(): void {
+    const { news } = this;
+    this.news = undefined;
+    news?.leave();
   }
 
   get #wallElapsed(): number {

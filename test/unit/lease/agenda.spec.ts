@@ -147,6 +147,76 @@ describe('the agenda', () => {
     expect(clock.timers).toBe(0);
   });
 
+  describe('of an appointment with leeway', () => {
+    /** Appointments at these times from now, and which of them were kept when. */
+    const diary = (leeway: number) => {
+      const clock = new VirtualClock();
+      const agenda = new Agenda(clock);
+      const start = clock.now();
+      const kept: [string, number][] = [];
+      const put = (name: string, ms: number): Appointment => {
+        const keep = () => void kept.push([name, clock.now() - start]);
+        const appointment: Appointment = { due: 0, slot: -1, leeway, keep };
+        agenda.schedule(appointment, start + ms);
+        return appointment;
+      };
+      return { clock, agenda, kept, put };
+    };
+
+    it('keeps it a little early, together with another that is due', async () => {
+      const { clock, agenda, kept, put } = diary(50);
+      put('first', 100);
+      put('along', 150);
+      put('not yet', 151);
+      await clock.advance(1_000);
+      expect(kept).toEqual([
+        ['first', 100],
+        ['along', 100],
+        ['not yet', 151],
+      ]);
+      expect(agenda.size).toBe(0);
+    });
+
+    it('keeps it at its time when nothing else is due', async () => {
+      const { clock, agenda, kept, put } = diary(50);
+      const cancelled = put('cancelled', 100);
+      put('alone', 120);
+      agenda.cancel(cancelled);
+      await clock.advance(1_000);
+      expect(kept).toEqual([['alone', 120]]);
+    });
+
+    it('finds all that may come along, wherever in the heap they are', async () => {
+      const { clock, agenda, kept, put } = diary(50);
+      // Every order of insertion comes by: 37 has no common divisor with 100.
+      for (let i = 0; i < 100; i++) put(`${i}`, 100 + ((i * 37) % 100));
+      await clock.advance(100);
+      expect(kept).toHaveLength(51);
+      await clock.advance(1_000);
+      expect(kept).toHaveLength(100);
+      expect(agenda.size).toBe(0);
+    });
+
+    it('takes along none that another one cancelled or put off', async () => {
+      const { clock, agenda, kept, put } = diary(50);
+      agenda.after(100, () => {});
+      const alongFirst: Appointment = {
+        due: 0,
+        slot: -1,
+        leeway: 50,
+        keep: () => {
+          agenda.cancel(cancelled);
+          agenda.schedule(later, clock.now() + 500);
+        },
+      };
+      agenda.schedule(alongFirst, clock.now() + 110);
+      const cancelled = put('cancelled', 120);
+      const later = put('later', 130);
+      await clock.advance(1_000);
+      expect(kept).toEqual([['later', 600]]);
+    });
+  });
+
   it('keeps at once what is left when it is stopped, and has no timer: nobody waits for ever', async () => {
     const clock = new VirtualClock();
     const agenda = new Agenda(clock);

@@ -171,6 +171,33 @@ describe('renewal', () => {
     expect(world.store.renewals.map((holds) => holds.length)).toEqual([256, 256, 88]);
   });
 
+  it('of leases that are due at about the same time goes in few calls, and none is late (rule 6)', async () => {
+    let seed = 1;
+    const random = () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647;
+    const { engine, clock, store } = new World({ random });
+    const sent = new Map<string, number>();
+    let latest = 0;
+    store.always('renew', (call) => {
+      for (const { key } of store.renewals.at(-1)!) {
+        latest = Math.max(latest, clock.now() - sent.get(key)!);
+        sent.set(key, clock.now());
+      }
+      return call();
+    });
+    for (let i = 0; i < 500; i++) {
+      await engine.acquire(`k${i}`);
+      sent.set(`test/k${i}`, clock.now());
+      await clock.advance(4);
+    }
+    const before = store.renewals.length;
+    await clock.advance(5 * TTL);
+    const calls = store.renewals.slice(before);
+    const renewals = calls.reduce((sum, holds) => sum + holds.length, 0);
+    expect(renewals / calls.length).toBeGreaterThan(20);
+    // A timer counts whole milliseconds, up.
+    expect(latest).toBeLessThanOrEqual(THIRD + 1);
+  });
+
   it('of one lease in a batch may fail without hurting the others (rule 6)', async () => {
     const world = new World();
     const [a, b, c] = await Promise.all(['a', 'b', 'c'].map((key) => world.engine.acquire(key)));
