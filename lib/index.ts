@@ -4,6 +4,7 @@ export {
   type ElectionOptions,
   type LeaseModuleOptions,
   type LeaseOptions,
+  type RenewInThreadOptions,
 } from './lease.options.js';
 export { LeaseService } from './lease.service.js';
 export { Lease } from './lease/lease.js';
@@ -15,6 +16,7 @@ export {
   type LeaseAcquiredEvent,
   type LeaseEvent,
   type LeaseEventBase,
+  type LeaseLaggingEvent,
   type LeaseLostEvent,
   type LeaseRefusedEvent,
   type LeaseReleasedEvent,
@@ -58,4 +60,5 @@ export {
   type Refusal,
   type ReleaseHow,
   type RenewOutcome,
+  type StoreInThread,
 } from './stores/lease-store.js';

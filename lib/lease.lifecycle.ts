@@ -13,6 +13,7 @@ import { ElectionService } from './election/election.service.js';
 import {
   LEASE_LOST,
   LEFT_TO_TTL,
+  LOOP_LAGS,
   MEMORY_STORE,
   RENEWAL_FAILED,
   STORE_NOT_CLOSED,
@@ -26,6 +27,7 @@ import type { LeaseStore } from './stores/lease-store.js';
 const users = new WeakMap<LeaseStore, number>();
 
 const ONE_DAY = 86_400_000;
+const ONE_MINUTE = 60_000;
 
 /** Life and death of the leases of an application (rule 11). */
 @Injectable()
@@ -60,6 +62,14 @@ export class LeaseLifecycle
       // Once per trouble, not once per try.
       if (failures === 1) this.#logger.warn(RENEWAL_FAILED(key, remainingMs, error));
     });
+    let laggedAt = -Infinity;
+    this.engine.events.lags.subscribe(({ key, lateMs, remainingMs }) => {
+      // Whoever blocks the event loop does it to all leases, and again.
+      if (this.#now - laggedAt < ONE_MINUTE) return;
+      laggedAt = this.#now;
+      this.#logger.warn(LOOP_LAGS(key, lateMs, remainingMs));
+    });
+    this.engine.events.warnings.subscribe((message) => this.#logger.warn(message));
   }
 
   onApplicationBootstrap(): void {

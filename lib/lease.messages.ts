@@ -78,6 +78,15 @@ export const STALE_FENCE = (resource: string, fence: number, highest: number): s
 
 // — the store
 
+export const NO_THREAD = (store: string): string =>
+  `"renewInThread" is not possible with the ${store} store: it cannot be made a second time in a thread. Use RedisLeaseStore, or a store that has thread().`;
+
+export const NOT_FOR_THREAD = (option: string): string =>
+  `"renewInThread" is not possible with the option "${option}" of this Redis connection: a function or an object of a class cannot be sent to a thread. Give the store a URL, or options without it.`;
+
+export const MAIN_THREAD_HANGS = (ms: number): string =>
+  `The event loop has stood still for ${Math.round(ms)} ms: nothing is renewed until it runs.`;
+
 export const NO_ANSWER = (ms: number): string =>
   `The lease store did not answer within ${Math.round(ms)} ms.`;
 
@@ -124,6 +133,12 @@ export const STORE_NOT_OPEN = (store: string, error: unknown): string =>
 
 export const RENEWAL_FAILED = (key: string, remainingMs: number, error: unknown): string =>
   `The lease on "${key}" could not be renewed: ${because(error)} It is trusted for ${Math.round(remainingMs)} ms more, and tried again until then.`;
+
+export const LOOP_LAGS = (key: string, lateMs: number, remainingMs: number): string =>
+  `The event loop was blocked: the lease on "${key}" was looked after ${Math.round(lateMs)} ms late and has ${Math.round(remainingMs)} ms of trust left. Move long synchronous work off the event loop, take a longer ttl, or renew from a thread of its own (renewInThread: true).`;
+
+export const THREAD_ENDED = (cause: unknown): string =>
+  `The thread that renews leases ended: ${because(cause)} The event loop renews them from now on; do not block it for long.`;
 
 export const LEFT_TO_TTL = (keys: readonly string[]): string =>
   `Work under ${keys.map(show).join(', ')} did not stop in time. Its lease was not released, so that nobody works beside it; it ends by its ttl.`;

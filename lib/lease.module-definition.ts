@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { ConfigurableModuleBuilder, type ConfigurableModuleAsyncOptions } from '@nestjs/common';
 import { BAD_OPTION, BAD_OPTIONS } from './lease.messages.js';
-import type { ElectionOptions, LeaseModuleOptions } from './lease.options.js';
+import type { ElectionOptions, LeaseModuleOptions, RenewInThreadOptions } from './lease.options.js';
 import { parseDuration } from './lease/duration.js';
 import { assertKey, assertNamespace } from './lease/key.js';
 import { assertKnown } from './lease/resolve-options.js';
@@ -39,6 +39,7 @@ export interface ResolvedModuleOptions {
     readonly ttl: number;
     readonly campaignWhen: () => boolean | Promise<boolean>;
   };
+  readonly renewInThread: { readonly hungAfter: number } | undefined;
 }
 
 const KNOWN: Record<keyof LeaseModuleOptions, true> = {
@@ -49,6 +50,7 @@ const KNOWN: Record<keyof LeaseModuleOptions, true> = {
   wait: true,
   shutdownGrace: true,
   election: true,
+  renewInThread: true,
 };
 
 const KNOWN_ELECTION: Record<keyof ElectionOptions, true> = {
@@ -97,7 +99,20 @@ export function resolveModuleOptions(options: LeaseModuleOptions = {}): Resolved
       ttl: parseDuration(election.ttl ?? ttl, 'election.ttl', { min, max }),
       campaignWhen,
     },
+    renewInThread: resolveThread(options.renewInThread),
   };
+}
+
+function resolveThread(
+  option: boolean | RenewInThreadOptions = false,
+): { readonly hungAfter: number } | undefined {
+  if (option === false) return undefined;
+  if (option !== true && (typeof option !== 'object' || option === null)) {
+    throw new TypeError(BAD_OPTION('renewInThread', option, 'true, false or an object'));
+  }
+  const { hungAfter = '30s', ...others } = option === true ? {} : option;
+  assertKnown(others, { hungAfter: true });
+  return { hungAfter: parseDuration(hungAfter, 'renewInThread.hungAfter', { min: 1_000 }) };
 }
 
 function assertStore(store: unknown): asserts store is LeaseStore {

@@ -44,6 +44,13 @@ export interface LeaseOptions {
    * @default '24h'
    */
   remember?: Duration;
+  /**
+   * Whether `run()` and decorated methods wait for the store's answer to the release. Without it they go on when the
+   * release has been sent; what came of it is in the `released` event. With it a release that finds the lease gone is
+   * thrown as `LeaseLostException`.
+   * @default false, true with `once`
+   */
+  awaitRelease?: boolean;
 }
 
 /**
@@ -65,6 +72,18 @@ export interface ElectionOptions {
    * error, or no answer within a third of the ttl, is a no.
    */
   campaignWhen?: () => boolean | Promise<boolean>;
+}
+
+/**
+ * @publicApi
+ */
+export interface RenewInThreadOptions {
+  /**
+   * For how long the event loop may stand still before its leases are renewed no more: a process that hangs loses
+   * them after this and a ttl.
+   * @default '30s'
+   */
+  hungAfter?: Duration;
 }
 
 /**
@@ -97,4 +116,10 @@ export interface LeaseModuleOptions {
    */
   shutdownGrace?: Duration;
   election?: ElectionOptions;
+  /**
+   * Renews leases from a thread of its own, with a connection of its own, so that a blocked event loop does not lose
+   * them. The store must be able to (`RedisLeaseStore` is).
+   * @default false
+   */
+  renewInThread?: boolean | RenewInThreadOptions;
 }

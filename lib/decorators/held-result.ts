@@ -29,27 +29,39 @@ function deferred<T = void>(): {
 }
 
 /**
- * The method's promise. When it yields a stream of some kind the caller gets that at once, and the lease is held
- * until the stream is over.
+ * A result that is a stream of some kind: the caller gets it at once, and the lease is held until it is over. Nothing
+ * for a result that is all there.
  */
-export function holdPromise(run: RunLeased, check: (returned: unknown) => void): Promise<unknown> {
+export function keepStream(
+  result: unknown,
+  lease: Lease | undefined,
+): { readonly result: unknown; readonly over: Promise<void> } | undefined {
+  if (isObservable(result)) {
+    const over = deferred();
+    // One that nobody subscribes to would be held for ever.
+    const unclaimed = setTimeout(() => over.resolve(), lease?.ttl ?? 0).unref();
+    const followed = follow(result, lease, over, () => clearTimeout(unclaimed));
+    return { result: followed, over: over.promise };
+  }
+  if (isAsyncGenerator(result)) throw new TypeError(PROMISED_GENERATOR());
+  if (result instanceof StreamableFile) {
+    return { result, over: untilClosed(result.getStream(), lease) };
+  }
+  return undefined;
+}
+
+/** The same where `run` cannot let go of a result before it is over. */
+export function holdStream(
+  run: (work: (lease: Lease | undefined) => Promise<unknown>) => Promise<unknown>,
+  work: (lease: Lease | undefined) => unknown,
+): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    run(async (lease, invoke) => {
-      const returned = invoke();
-      check(returned);
-      const result: unknown = await (returned as Promise<unknown>);
-      if (isObservable(result)) {
-        const over = deferred();
-        // One that nobody subscribes to would be held for ever.
-        const unclaimed = setTimeout(() => over.resolve(), lease?.ttl ?? 0).unref();
-        resolve(follow(result, lease, over, () => clearTimeout(unclaimed)));
-        await over.promise;
-      } else if (isAsyncGenerator(result)) {
-        throw new TypeError(PROMISED_GENERATOR());
-      } else if (result instanceof StreamableFile) {
-        const over = untilClosed(result.getStream(), lease);
-        resolve(result);
-        await over;
+    run(async (lease) => {
+      const result = await work(lease);
+      const kept = keepStream(result, lease);
+      if (kept !== undefined) {
+        resolve(kept.result);
+        await kept.over;
       }
       return result;
     }).then(resolve, reject);

@@ -13,13 +13,12 @@ import {
 import type { LeaseOptions } from '../lease.options.js';
 import { LeaseEngine } from '../lease/lease-engine.js';
 import type { Lease } from '../lease/lease.js';
+import { holdStream, keepStream } from './held-result.js';
 import type { LeaderOnlyPlan } from './lease.metadata.js';
 import { assertMethodKey } from './method-key.js';
 import { ScheduledJobs, type Scheduled } from './scheduled-jobs.js';
 import type { WithLeasePlan } from './with-lease.decorator.js';
-import type { MethodCall } from './wrap-method.js';
-
-type Work = (lease: Lease | undefined) => Promise<unknown>;
+import type { MethodCall, Work } from './wrap-method.js';
 
 /** How far apart clocks of one fleet may be without a tick being run again by the one that is behind. */
 const SKEW = 120_000;
@@ -48,7 +47,7 @@ export class LeasedMethods {
     const scheduled = this.jobs.of(call);
     if (scheduled && this.#isClosed) return this.#skip(call, SKIPPED_CLOSING());
     const key = keyOf(plan, call);
-    const options = { ...plan.lease, ...onceOptions(plan, scheduled) };
+    const options = scheduled ? { ...plan.lease, ...onceOptions(plan, scheduled) } : plan.lease;
     let lease: Lease;
     try {
       lease = await this.engine.acquire(key, options);
@@ -62,7 +61,7 @@ export class LeasedMethods {
         if (plan.onUnavailable === 'skip') return this.#skip(call, error.message);
         if (plan.onUnavailable === 'run') {
           this.#logger.warn(RAN_WITHOUT_LEASE(call.label));
-          return await work(undefined);
+          return await holdStream((run) => run(undefined), work);
         }
       }
       throw error;
@@ -72,14 +71,14 @@ export class LeasedMethods {
       await lease.release();
       return this.#skip(call, SKIPPED_CLOSING());
     }
-    return await this.engine.runIn(lease, () => work(lease));
+    return await this.engine.runIn(lease, () => work(lease), keepStream);
   }
 
   async leaderOnly(plan: LeaderOnlyPlan, call: MethodCall, work: Work): Promise<unknown> {
     const scheduled = this.jobs.of(call);
     if (scheduled && this.#isClosed) return this.#skip(call, SKIPPED_CLOSING());
     const leadership = this.elections.leadership(plan.group);
-    if (leadership.isLeader) return await leadership.run(work);
+    if (leadership.isLeader) return await holdStream((run) => leadership.run(run), work);
     const notLeader = new NotLeaderException(leadership.group);
     const onNotLeader = plan.onNotLeader ?? (scheduled ? 'skip' : 'throw');
     if (onNotLeader === 'skip') return this.#skip(call, notLeader.message);
@@ -107,9 +106,9 @@ function keyOf({ key }: WithLeasePlan, call: MethodCall): string | readonly stri
 }
 
 /** What being scheduled adds to the options. */
-function onceOptions(plan: WithLeasePlan, scheduled: Scheduled | undefined): LeaseOptions {
+function onceOptions(plan: WithLeasePlan, scheduled: Scheduled): LeaseOptions {
   const { once, minHold, permits = 1 } = plan.lease;
-  if (!scheduled || !plan.oncePerTick || permits > 1) return {};
+  if (!plan.oncePerTick || permits > 1) return {};
   if (scheduled.by === 'cron' && once === undefined) {
     const tick = scheduled.tick();
     if (tick === undefined) return {};

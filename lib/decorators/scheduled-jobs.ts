@@ -57,6 +57,7 @@ const EARLY = 50;
 export class ScheduledJobs {
   /** Which firing of a job was the last to call its method. */
   readonly #answered = new WeakMap<CronJob, Date>();
+  readonly #scheduled = new WeakMap<object, boolean>();
   #registry: SchedulerRegistry | undefined;
   #orchestrator: SchedulerOrchestrator | undefined;
 
@@ -67,10 +68,10 @@ export class ScheduledJobs {
     const outermost = (call.instance as Record<string | symbol, object | undefined>)[
       call.methodName
     ];
-    const method = [call.method, outermost ?? call.method].find((one) =>
-      Reflect.hasMetadata(SCHEDULER_TYPE, one),
-    );
-    if (method === undefined) return undefined;
+    let method: object | undefined;
+    if (this.#isScheduled(call.method)) ({ method } = call);
+    else if (outermost !== undefined && this.#isScheduled(outermost)) method = outermost;
+    else return undefined;
     switch (Reflect.getMetadata(SCHEDULER_TYPE, method)) {
       case TYPES.cron:
         return { by: 'cron', tick: () => this.#tickOf(method) };
@@ -83,6 +84,16 @@ export class ScheduledJobs {
       default:
         return { by: 'timeout' };
     }
+  }
+
+  /** All decorators of a method have been applied when it is called, so that it is looked at once. */
+  #isScheduled(method: object): boolean {
+    let is = this.#scheduled.get(method);
+    if (is === undefined) {
+      is = Reflect.hasMetadata(SCHEDULER_TYPE, method);
+      this.#scheduled.set(method, is);
+    }
+    return is;
   }
 
   #tickOf(method: object): Tick | undefined {

@@ -121,5 +121,6 @@ function toPlan(
   oneOf('onHeld', onHeld, ['throw', 'skip', undefined]);
   oneOf('onUnavailable', onUnavailable, ['throw', 'skip', 'run']);
   oneOf('oncePerTick', oncePerTick, [true, false]);
-  return { key, lease, onHeld, onUnavailable, oncePerTick };
+  // Frozen: what can never change is looked at once.
+  return { key, lease: Object.freeze(lease), onHeld, onUnavailable, oncePerTick };
 }

@@ -2,7 +2,7 @@ import { Inject } from '@nestjs/common';
 import { isObservable, Observable } from 'rxjs';
 import { MISSING_MODULE_HINT, NOT_A_METHOD, NOT_MANAGED, SYNC_METHOD } from '../lease.messages.js';
 import type { Lease } from '../lease/lease.js';
-import { holdGenerator, holdObservable, holdPromise } from './held-result.js';
+import { holdGenerator, holdObservable, type RunLeased } from './held-result.js';
 import { LeasedMethods } from './leased-methods.js';
 import { parametersOf } from './lease.metadata.js';
 
@@ -19,21 +19,34 @@ export interface MethodCall {
   readonly label: string;
 }
 
+/** Does what is to be done under the lease. */
+export type Work = (lease: Lease | undefined) => unknown;
+
 /**
  * What a decorator does around a method: gets a lease and runs `work` under it, or refuses, or resolves with
- * `undefined` to skip. Its first steps, up to the first await, run while the caller is still on the stack.
+ * `undefined` to skip. Its first steps, up to the first await, run while the caller is still on the stack. A result
+ * that is a stream is the caller's at once, and the lease held until it is over.
  */
-export type Around = (
-  methods: LeasedMethods,
-  call: MethodCall,
-  work: (lease: Lease | undefined) => Promise<unknown>,
-) => Promise<unknown>;
+export type Around = (methods: LeasedMethods, call: MethodCall, work: Work) => Promise<unknown>;
 
 /** Where Nest puts what a decorated method needs. Its description is what Nest prints when the module is missing. */
 const RUNNER = Symbol(MISSING_MODULE_HINT);
 
 export const labelOf = (holder: object, name: string | symbol): string =>
   `${holder.constructor.name}.${String(name)}`;
+
+class Call implements MethodCall {
+  constructor(
+    readonly instance: object,
+    readonly args: readonly unknown[],
+    readonly methodName: string | symbol,
+    readonly method: object,
+  ) {}
+
+  get label(): string {
+    return labelOf(this.instance, this.methodName);
+  }
+}
 
 /**
  * Replaces a method by one that runs it under a lease. At definition time, because others (ScheduleExplorer, the
@@ -55,40 +68,37 @@ export function wrapMethod(
   injectRunner(target);
   const parameters = parametersOf(target, methodName);
 
-  const callOf = (instance: object, args: readonly unknown[]): MethodCall => ({
-    instance,
-    args,
-    methodName,
-    method: wrapper,
-    label: labelOf(instance, methodName),
-  });
+  const lease = (instance: object, args: unknown[], work: Work): Promise<unknown> => {
+    const runner = (instance as { [RUNNER]?: LeasedMethods } | undefined)?.[RUNNER];
+    if (runner === undefined) {
+      const label = instance ? labelOf(instance, methodName) : String(methodName);
+      return Promise.reject(new Error(NOT_MANAGED(label)));
+    }
+    const call = new Call(instance, args, methodName, wrapper);
+    return around(runner, call, work);
+  };
 
-  /** Takes the lease, fills the parameters, and calls the method. */
+  /** Fills the parameters and calls the method. */
+  const invoke = (instance: object, args: unknown[], lease: Lease | undefined): unknown => {
+    for (const { index, what } of parameters) {
+      args[index] = what === 'Fence' ? lease?.fence : lease;
+    }
+    return original.apply(instance, args);
+  };
+
   const leased =
-    (instance: object, args: unknown[]) =>
-    (
-      work: (lease: Lease | undefined, invoke: () => unknown) => Promise<unknown>,
-    ): Promise<unknown> => {
-      const runner = (instance as { [RUNNER]?: LeasedMethods } | undefined)?.[RUNNER];
-      if (runner === undefined) {
-        const label = instance ? labelOf(instance, methodName) : String(methodName);
-        return Promise.reject(new Error(NOT_MANAGED(label)));
-      }
-      return around(runner, callOf(instance, args), (lease) => {
-        for (const { index, what } of parameters) {
-          args[index] = what === 'Fence' ? lease?.fence : lease;
-        }
-        return work(lease, () => original.apply(instance, args));
-      });
-    };
+    (instance: object, args: unknown[]): RunLeased =>
+    (work) =>
+      lease(instance, args, (held) => work(held, () => invoke(instance, args, held)));
 
   const wrappers: Record<MethodKind, AnyMethod> = {
     promise(...args) {
-      const run = leased(this, args);
-      return holdPromise(run, (returned) => {
+      return lease(this, args, (held) => {
+        const returned = invoke(this, args, held);
         if (!isPromiseLike(returned) && !isObservable(returned)) {
           throw new TypeError(SYNC_METHOD(labelOf(this, methodName)));
         }
+        return returned;
       });
     },
     observable(...args) {

@@ -1,24 +1,52 @@
 import { NO_TELLING, SLOW_GRANT } from '../lease.messages.js';
-import type { Claim, Grant, Hold, LeaseStore, Refusal } from '../stores/lease-store.js';
+import type {
+  Claim,
+  Grant,
+  HandOver,
+  Hold,
+  LeaseStore,
+  OnTurn,
+  Refusal,
+} from '../stores/lease-store.js';
 import type { Agenda } from './agenda.js';
 import type { Holding } from './holding.js';
 import type { Target } from './key.js';
-import { patienceFor, withPatience } from './patience.js';
+import { askPatiently, patienceFor, withPatience } from './patience.js';
 import type { ResolvedOptions } from './resolve-options.js';
 import { Trust } from './trust.js';
 import type { UnderWay } from './under-way.js';
 
+/** When a request left, on both clocks: read before it did (rule 3). */
+export interface Sent {
+  readonly mono: number;
+  readonly wall: number;
+}
+
 /** One try to get one key, over as many requests as it takes: all of them carry the same token (rule 2). */
-export interface Attempt {
-  readonly target: Target;
-  readonly token: string;
-  readonly options: ResolvedOptions;
+export class Attempt {
+  readonly hold: Hold;
   /** A request went out whose answer never came: the store may have granted it. */
-  inDoubt: boolean;
+  inDoubt = false;
   /** Nobody waits any more: what is granted now is given back. */
-  over: boolean;
+  over = false;
   /** What came of it. */
   holding: Holding | undefined;
+  /**
+   * Stands in line at the store, which may grant it the key at any time since this request. The first: a call may be
+   * late, so that no later one can be known to have come before the grant it tells of.
+   */
+  inLine: Sent | undefined;
+
+  constructor(
+    readonly target: Target,
+    token: string,
+    readonly options: ResolvedOptions,
+    /** Monotonic time. */
+    readonly startedAt: number,
+  ) {
+    const { ttl, permits } = options;
+    this.hold = { key: target.qualified, token, ttl, permits };
+  }
 }
 
 /** What the store granted, and the trust that it earned. */
@@ -28,6 +56,8 @@ export interface Granted {
   readonly trust: Trust;
   /** Monotonic time before the request left. */
   readonly sentAt: number;
+  /** Monotonic time from which it is held: that, or when the store called it. */
+  readonly heldFrom: number;
 }
 
 export interface ClaimantParts {
@@ -40,6 +70,9 @@ export interface ClaimantParts {
   /** A key was freed that was never held here. */
   readonly onFreed: (qualified: string) => void;
 }
+
+/** Told what came of a claim. */
+export type Settle = (answer: Holding | Refusal) => void;
 
 export const unavailable = (cause: unknown): Refusal => ({
   granted: false,
@@ -55,30 +88,104 @@ export class Claimant {
     this.#parts = parts;
   }
 
-  attempt(target: Target, options: ResolvedOptions): Attempt {
-    const token = this.#parts.token();
-    return { target, token, options, inDoubt: false, over: false, holding: undefined };
+  attempt(target: Target, options: ResolvedOptions, startedAt: number): Attempt {
+    return new Attempt(target, this.#parts.token(), options, startedAt);
   }
 
-  /** One request to the store. Never rejects: not to know is an answer too (rule 9). */
-  claim(attempt: Attempt, patience: number): Promise<Holding | Refusal> {
-    return this.#parts.underWay.add(this.#send(attempt, patience));
+  /**
+   * One request to the store. Always settles: not to know is an answer too (rule 9).
+   *
+   * @param onTurn - of one that waits: it may stand in line from now on
+   */
+  claim(attempt: Attempt, patience: number, settle: Settle, onTurn?: OnTurn): void {
+    const { store, underWay, agenda } = this.#parts;
+    const sent = this.#now();
+    const claim = this.#claimOf(attempt, patience, sent);
+    const enqueues = onTurn !== undefined && store.enqueue !== undefined;
+    if (enqueues) attempt.inLine ??= sent;
+    underWay.begin();
+    askPatiently(
+      agenda,
+      patience,
+      () => (enqueues ? store.enqueue!(claim, onTurn) : store.acquire(claim)),
+      {
+        answered: (answer) => {
+          underWay.end();
+          settle(this.#read(attempt, sent, () => answer));
+        },
+        failed: (error) => {
+          underWay.end();
+          settle(this.#failed(attempt, error));
+        },
+        late: () => this.#late(attempt),
+      },
+      sent.mono,
+    );
   }
 
-  /** Nobody waits for the attempt any more, whatever came of it. */
-  giveUp(attempt: Attempt): void {
+  /**
+   * Releases a key that is held here and claims it for the next of us in one request. Resolves with whether it was
+   * freed, or rejects when there is no telling; the claim is settled either way.
+   */
+  handOver(
+    hold: Hold,
+    next: Attempt,
+    patience: number,
+    settle: Settle,
+    onTurn: OnTurn,
+  ): Promise<boolean> {
+    const { store, agenda, underWay } = this.#parts;
+    const sent = this.#now();
+    const claim = this.#claimOf(next, patience, sent);
+    next.inLine ??= sent;
+    underWay.begin();
+    return new Promise<boolean>((resolve, reject) => {
+      askPatiently<HandOver>(agenda, patience, () => store.handOver!(hold, claim, onTurn), {
+        answered: (over) => {
+          underWay.end();
+          settle(this.#read(next, sent, () => over.answer));
+          if (typeof over?.freed === 'boolean') resolve(over.freed);
+          else reject(new Error(NO_TELLING(store.name, over)));
+        },
+        failed: (error) => {
+          underWay.end();
+          reject(error);
+          settle(this.#failed(next, error));
+        },
+        late: () => this.#late(next),
+      });
+    });
+  }
+
+  /**
+   * The store called one that stands in line and granted it the key since. It holds it by the request that put it
+   * there; too little left of that is as good as a call to ask again.
+   */
+  granted(attempt: Attempt, { fence }: Grant): void {
+    const { agenda } = this.#parts;
+    const { hold, inLine } = attempt;
+    // It had it, and has given it back or lost it: whatever this tells of is nobody's.
+    if (attempt.holding !== undefined) return this.#late(attempt);
+    if (attempt.over) return this.giveBack(hold);
+    if (inLine === undefined) return;
+    const trust = new Trust(agenda.clock, inLine.mono, inLine.wall, hold.ttl);
+    if (trust.remaining < hold.ttl / 3) return;
+    this.#hold(attempt, fence, trust, inLine, agenda.clock.now());
+  }
+
+  /** Nobody waits for the attempt any more. What it was or may be granted without being taken is given back. */
+  finish(attempt: Attempt, isTaken: boolean): void {
     attempt.over = true;
-    if (attempt.inDoubt) this.giveBack(holdOf(attempt));
-  }
-
-  /** As {@link giveUp}, when it may just have been granted and nobody took it. */
-  abandon(attempt: Attempt): void {
-    attempt.over = true;
-    const { holding } = attempt;
-    if (!holding?.beginRelease()) return;
-    this.#parts.agenda.cancel(holding);
-    holding.endRelease();
-    this.giveBack(holding.hold);
+    const { holding, hold } = attempt;
+    if (holding === undefined) {
+      if (attempt.inDoubt || attempt.inLine !== undefined) this.giveBack(hold);
+    } else if (!isTaken && holding.beginRelease()) {
+      this.#parts.agenda.cancel(holding);
+      holding.endRelease();
+      this.giveBack(hold);
+    } else if (!isTaken && attempt.inDoubt) {
+      this.giveBack(hold);
+    }
   }
 
   /** Best effort, in the background: the ttl does it if this does not. */
@@ -91,33 +198,46 @@ export class Claimant {
     void underWay.add(given);
   }
 
-  async #send(attempt: Attempt, patience: number): Promise<Holding | Refusal> {
-    const { agenda, store, instance } = this.#parts;
-    const { once } = attempt.options;
-    const hold = holdOf(attempt);
-    const claim: Claim = { ...hold, instance, patience, ...(once === undefined ? {} : { once }) };
-    // rule 3: both clocks are read before the request leaves
-    const mono = agenda.clock.now();
-    const wall = agenda.clock.wall();
-    let answer: Grant | Refusal;
+  #now(): Sent {
+    const { clock } = this.#parts.agenda;
+    return { mono: clock.now(), wall: clock.wall() };
+  }
+
+  #claimOf({ hold, options, startedAt }: Attempt, patience: number, { mono }: Sent): Claim {
+    const { key, token, ttl, permits } = hold;
+    const { once } = options;
+    const { instance } = this.#parts;
+    const waited = mono - startedAt;
+    const claim = { key, token, ttl, permits, instance, patience, waited };
+    return once === undefined ? claim : { ...claim, once };
+  }
+
+  /** An answer that throws when it is read is none (rule 12). */
+  #read(attempt: Attempt, sent: Sent, answer: () => Grant | Refusal): Holding | Refusal {
     try {
-      answer = await withPatience(
-        agenda,
-        patience,
-        () => store.acquire(claim),
-        () => this.#late(attempt, hold),
-      );
+      return this.#answered(attempt, sent, answer());
     } catch (error) {
-      attempt.inDoubt = true;
-      this.#late(attempt, hold);
-      return unavailable(error);
+      return this.#failed(attempt, error);
+    }
+  }
+
+  #answered(attempt: Attempt, sent: Sent, answer: Grant | Refusal | undefined): Holding | Refusal {
+    const { agenda, store } = this.#parts;
+    const { hold, holding } = attempt;
+    // Called while it asked: it has what it asked for, and the answer can only add to its trust.
+    if (holding !== undefined) {
+      if (isGrant(answer) && !holding.renewed(sent.mono, sent.wall, hold.ttl)) {
+        // Lost meanwhile, and perhaps granted anew.
+        attempt.inDoubt = true;
+        this.#late(attempt);
+      }
+      return holding;
     }
     if (isGrant(answer)) {
-      const trust = new Trust(agenda.clock, mono, wall, hold.ttl);
+      const trust = new Trust(agenda.clock, sent.mono, sent.wall, hold.ttl);
       attempt.inDoubt = attempt.over || trust.remaining <= 0;
-      if (!attempt.inDoubt)
-        return this.#hold(attempt, { hold, fence: answer.fence, trust, sentAt: mono });
-      this.#late(attempt, hold);
+      if (!attempt.inDoubt) return this.#hold(attempt, answer.fence, trust, sent);
+      this.#late(attempt);
       return unavailable(new Error(SLOW_GRANT(hold.ttl)));
     }
     if (isRefusal(answer)) return withoutNonsense(answer);
@@ -125,27 +245,34 @@ export class Claimant {
     return unavailable(new Error(NO_TELLING(store.name, answer)));
   }
 
-  #hold(attempt: Attempt, granted: Granted): Holding {
-    attempt.holding = this.#parts.hold(attempt, granted);
+  #failed(attempt: Attempt, error: unknown): Holding | Refusal {
+    if (attempt.holding !== undefined) return attempt.holding;
+    attempt.inDoubt = true;
+    this.#late(attempt);
+    return unavailable(error);
+  }
+
+  #hold(
+    attempt: Attempt,
+    fence: number,
+    trust: Trust,
+    { mono: sentAt }: Sent,
+    heldFrom = sentAt,
+  ): Holding {
+    const { hold } = attempt;
+    attempt.inLine = undefined;
+    attempt.holding = this.#parts.hold(attempt, { hold, fence, trust, sentAt, heldFrom });
     return attempt.holding;
   }
 
   /** An answer came after its time: unless the attempt goes on or has its lease, it is given back (rule 2). */
-  #late(attempt: Attempt, hold: Hold): void {
-    const { over, holding } = attempt;
+  #late({ over, holding, hold }: Attempt): void {
     if (!over || holding?.state === 'held') return;
     // Not before its own release: that one may have more to say, as that the work is done.
     if (holding?.state === 'releasing') holding.afterRelease = () => this.giveBack(hold);
     else this.giveBack(hold);
   }
 }
-
-const holdOf = ({ target, token, options: { ttl, permits } }: Attempt): Hold => ({
-  key: target.qualified,
-  token,
-  ttl,
-  permits,
-});
 
 function isGrant(answer: Grant | Refusal | undefined): answer is Grant {
   return answer?.granted === true && Number.isSafeInteger(answer.fence) && answer.fence > 0;

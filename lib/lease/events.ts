@@ -1,4 +1,4 @@
-import { Subject } from 'rxjs';
+import { ReplaySubject, Subject } from 'rxjs';
 
 /** @publicApi */
 export type LossReason = 'expired' | 'taken' | 'suspended' | 'max-hold';
@@ -50,6 +50,19 @@ export interface LeaseRenewalFailedEvent extends LeaseEventBase<'renewal-failed'
   readonly error: unknown;
 }
 
+/**
+ * The event loop was blocked for so long that the lease came near its end: it is held, but was looked after late.
+ * At most once between two renewals.
+ *
+ * @publicApi
+ */
+export interface LeaseLaggingEvent extends LeaseEventBase<'lagging'> {
+  readonly fence: number;
+  /** Milliseconds after its time. */
+  readonly lateMs: number;
+  readonly remainingMs: number;
+}
+
 /** @publicApi */
 export interface LeaseReleasedEvent extends LeaseEventBase<'released'> {
   readonly fence: number;
@@ -96,6 +109,7 @@ export type LeaseEvent =
   | LeaseRefusedEvent
   | LeaseRenewedEvent
   | LeaseRenewalFailedEvent
+  | LeaseLaggingEvent
   | LeaseReleasedEvent
   | LeaseLostEvent
   | ElectedEvent
@@ -111,6 +125,10 @@ export class LeaseEvents {
   readonly lost = new Subject<LeaseLostEvent>();
   /** Renewals that failed: apart, because the log wants them always and the rest only on demand. */
   readonly troubles = new Subject<LeaseRenewalFailedEvent>();
+  /** As {@link troubles}: the log wants them. */
+  readonly lags = new Subject<LeaseLaggingEvent>();
+  /** For the log alone: what no lease is to blame for. */
+  readonly warnings = new ReplaySubject<string>(1);
 
   /** @param outside - calls subscribers: they are no part of the work that an event happens in */
   constructor(
@@ -118,6 +136,11 @@ export class LeaseEvents {
     readonly wall: () => number,
     private readonly outside: (tell: () => void) => void,
   ) {}
+
+  /** Whether anybody would hear it: what nobody does need not be said. */
+  get isObserved(): boolean {
+    return this.all.observed;
+  }
 
   emit(happening: WithoutCircumstances<LeaseEvent>): void {
     if (this.all.observed) this.outside(() => this.all.next(this.#complete(happening)));
@@ -129,6 +152,18 @@ export class LeaseEvents {
       this.all.next(event);
       this.troubles.next(event);
     });
+  }
+
+  emitLag(happening: WithoutCircumstances<LeaseLaggingEvent>): void {
+    const event: LeaseLaggingEvent = this.#complete(happening);
+    this.outside(() => {
+      this.all.next(event);
+      this.lags.next(event);
+    });
+  }
+
+  warn(message: string): void {
+    this.outside(() => this.warnings.next(message));
   }
 
   emitLost(happening: WithoutCircumstances<LeaseLostEvent>): LeaseLostEvent {
@@ -148,5 +183,7 @@ export class LeaseEvents {
     this.all.complete();
     this.lost.complete();
     this.troubles.complete();
+    this.lags.complete();
+    this.warnings.complete();
   }
 }

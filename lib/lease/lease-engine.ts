@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setMaxListeners } from 'node:events';
 import { LeaseDoneException } from '../exceptions/lease-done.exception.js';
 import { LeaseHeldException } from '../exceptions/lease-held.exception.js';
 import { LeaseLostException } from '../exceptions/lease-lost.exception.js';
@@ -12,13 +11,15 @@ import { Claimant, unavailable, type Attempt, type Granted } from './claimant.js
 import { systemClock, type Clock } from './clock.js';
 import { Contender } from './contender.js';
 import { parseDuration, type Duration } from './duration.js';
-import { LeaseEvents } from './events.js';
+import { LeaseEvents, type ReleaseOutcome } from './events.js';
 import { Holding, type HoldingKeeper } from './holding.js';
 import { toElectionTarget, toTargets, type Target } from './key.js';
 import { LeaseScope } from './lease-scope.js';
 import { Lease, type LeaseKeeper } from './lease.js';
 import { PATIENCE_AT_MOST, withPatience } from './patience.js';
 import { Releaser } from './releaser.js';
+import { RenewalDeputy, type RenewInThread } from './renewal-deputy.js';
+import { RenewalEvents } from './renewal-events.js';
 import { Renewer } from './renewer.js';
 import { resolveOptions, type ResolvedOptions } from './resolve-options.js';
 import { UnderWay } from './under-way.js';
@@ -33,7 +34,17 @@ export interface LeaseEngineOptions {
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly token?: () => string;
+  /** Renewals from a thread of their own. */
+  readonly renewInThread?: RenewInThread | undefined;
 }
+
+/** A result that goes on: what the caller gets of it, and when it is over. */
+export interface Kept<T> {
+  readonly result: T;
+  readonly over: Promise<void>;
+}
+
+export type Keep<T> = (result: T, lease: Lease) => Kept<T> | undefined;
 
 export type KeyRefusal = Refusal & { readonly key: string };
 
@@ -47,7 +58,8 @@ export class LeaseEngine {
   readonly #namespace: string;
   readonly #defaults: { readonly ttl: number; readonly wait: number };
   readonly #clock: Clock;
-  readonly #renewer: Renewer;
+  readonly #renewer: Renewer<Holding>;
+  readonly #deputy: RenewalDeputy | undefined;
   readonly #claimant: Claimant;
   readonly #contender: Contender;
   readonly #releaser: Releaser;
@@ -56,7 +68,10 @@ export class LeaseEngine {
   readonly #leases = new Set<Lease>();
   /** Taken by hand, and waited for by a shutdown. */
   readonly #byHand = new Set<Lease>();
-  readonly #closing = new AbortController();
+  /** What is resolved once and for all: for nobody's options, and for those that can never change. */
+  readonly #byDefault: ResolvedOptions;
+  readonly #resolved = new WeakMap<LeaseOptions, ResolvedOptions>();
+  #closing: { readonly reason: Error } | undefined;
 
   constructor(options: LeaseEngineOptions) {
     const { store, instance, random = Math.random, token = randomUUID } = options;
@@ -72,8 +87,16 @@ export class LeaseEngine {
       (tell) => this.scope.outside(tell),
     );
     const onFreed = (qualified: string): void => this.#contender.hint(qualified);
-    this.#renewer = new Renewer(store, this.agenda, random, this.events);
-    this.#releaser = new Releaser(store, this.agenda, this.events, onFreed);
+    const witness = new RenewalEvents(this.events);
+    this.#renewer = new Renewer<Holding>(store, this.agenda, random, witness);
+    this.#releaser = new Releaser({
+      store,
+      agenda: this.agenda,
+      events: this.events,
+      underWay: this.#underWay,
+      onFreed,
+      handOver: (hold) => this.#contender.handOver(hold),
+    });
     this.#claimant = new Claimant({
       store,
       agenda: this.agenda,
@@ -83,12 +106,16 @@ export class LeaseEngine {
       hold: (attempt, granted) => this.#hold(attempt, granted),
       onFreed,
     });
-    const { signal } = this.#closing;
-    // Every waiter listens to it: many are no leak.
-    setMaxListeners(0, signal);
-    this.#contender = new Contender(store, this.agenda, random, this.#claimant, signal);
+    this.#contender = new Contender(store, this.agenda, random, this.#claimant, (qualified) =>
+      this.#releaser.releasing(qualified),
+    );
     // Defaults that do not fit the store are told at start, not at the first claim.
-    resolveOptions(undefined, this.#defaults, store);
+    this.#byDefault = resolveOptions(undefined, this.#defaults, store);
+    if (options.renewInThread !== undefined) {
+      const { agenda, events } = this;
+      const parts = { store, agenda, renewer: this.#renewer, witness, events };
+      this.#deputy = new RenewalDeputy(options.renewInThread, parts);
+    }
   }
 
   get store(): LeaseStore {
@@ -96,7 +123,7 @@ export class LeaseEngine {
   }
 
   get isClosing(): boolean {
-    return this.#closing.signal.aborted;
+    return this.#closing !== undefined;
   }
 
   /** Handles that were given out and not given back. */
@@ -110,28 +137,46 @@ export class LeaseEngine {
   }
 
   resolve(options: LeaseOptions | undefined): ResolvedOptions {
-    return resolveOptions(options, this.#defaults, this.#store);
+    if (options === undefined) return this.#byDefault;
+    if (!Object.isFrozen(options)) return resolveOptions(options, this.#defaults, this.#store);
+    let resolved = this.#resolved.get(options);
+    if (resolved === undefined) {
+      resolved = resolveOptions(options, this.#defaults, this.#store);
+      this.#resolved.set(options, resolved);
+    }
+    return resolved;
   }
 
-  async tryAcquire(key: string | readonly string[], options?: LeaseOptions): Promise<Lease | null> {
-    const asked = this.resolve(options);
-    const resolved = options?.wait === undefined ? { ...asked, wait: 0 } : asked;
-    const answer = await this.#obtain(toTargets(this.#namespace, key), resolved);
-    if (answer instanceof Lease) return answer;
-    if (answer.reason === 'unavailable') throw this.#exception(answer, resolved);
-    return null;
+  tryAcquire(key: string | readonly string[], options?: LeaseOptions): Promise<Lease | null> {
+    return new Promise((resolve, reject) => {
+      const asked = this.resolve(options);
+      const resolved = options?.wait === undefined ? { ...asked, wait: 0 } : asked;
+      const settle = (answer: Lease | KeyRefusal): void => {
+        if (answer instanceof Lease) resolve(answer);
+        else if (answer.reason === 'unavailable') reject(this.#exception(answer, resolved));
+        else resolve(null);
+      };
+      this.#obtain(toTargets(this.#namespace, key), resolved, settle, reject);
+    });
   }
 
-  async acquire(key: string | readonly string[], options?: LeaseOptions): Promise<Lease> {
-    const resolved = this.resolve(options);
-    const answer = await this.#obtain(toTargets(this.#namespace, key), resolved);
-    if (answer instanceof Lease) return answer;
-    throw this.#exception(answer, resolved);
+  acquire(key: string | readonly string[], options?: LeaseOptions): Promise<Lease> {
+    return new Promise((resolve, reject) => {
+      const resolved = this.resolve(options);
+      const settle = (answer: Lease | KeyRefusal): void => {
+        if (answer instanceof Lease) resolve(answer);
+        else reject(this.#exception(answer, resolved));
+      };
+      this.#obtain(toTargets(this.#namespace, key), resolved, settle, reject);
+    });
   }
 
   /** The leadership of a group, or why not. */
   campaign(group: string, options: LeaseOptions): Promise<Lease | KeyRefusal> {
-    return this.#obtain([toElectionTarget(this.#namespace, group)], this.resolve(options));
+    return new Promise((resolve, reject) => {
+      const target = toElectionTarget(this.#namespace, group);
+      this.#obtain([target], this.resolve(options), resolve, reject);
+    });
   }
 
   /** Another handle on what a live lease holds: the lease is given back when the last of them is. */
@@ -162,29 +207,68 @@ export class LeaseEngine {
     return this.runIn(lease, () => work(lease));
   }
 
-  /** Runs `work` inside a lease and gives the lease back, whatever happens (rules 7 and 13). */
-  async runIn<T>(lease: Lease, work: () => T | Promise<T>): Promise<T> {
+  /**
+   * Runs `work` inside a lease and gives the lease back, whatever happens (rules 7 and 13). The caller goes on when
+   * the release has been sent: its answer changes nothing for the work, which was trusted to its end, and reaches the
+   * events. It is waited for when it says more than that, or could not be sent at once.
+   *
+   * @param keep - when a result goes on after it is there, as a stream does: what the caller gets, and until when the
+   * lease is held for it
+   */
+  async runIn<T>(lease: Lease, work: () => T | Promise<T>, keep?: Keep<T>): Promise<T> {
     this.#work.begin(lease);
+    let kept: Kept<T> | undefined;
     try {
       // Time may have passed since it was granted (rule 4).
       lease.assertHeld();
       const result = await this.scope.run(lease, work);
-      const isByHand = lease.isReleased;
-      if (!isByHand) lease.assertHeld();
-      for (const holding of lease.holdings) {
-        // Released by hand after it was lost: lost on the way all the same.
-        if (holding.state === 'lost') throw holding.lostException();
-        if (holding.owner === lease) holding.succeeded = true;
+      if (keep !== undefined && typeof result === 'object' && result !== null) {
+        kept = this.scope.run(lease, () => keep(result, lease));
       }
-      // Not ours any more, and not noticed before: lost on the way (rule 13).
-      if ((await lease.release()) === 'lost' && !isByHand) {
-        throw new LeaseLostException(lease.key, 'taken');
-      }
+      if (kept !== undefined) return kept.result;
+      const released = this.#succeeded(lease);
+      if (released !== undefined) await released;
       return result;
+    } catch (error) {
+      const released = this.#giveBack(lease);
+      if (released !== undefined) await released;
+      throw error;
     } finally {
-      await lease.release();
+      if (kept === undefined) this.#work.end(lease);
+      else void this.#runOn(lease, kept.over);
+    }
+  }
+
+  /** Whoever called has the result by now and is told by the stream itself how it goes on. */
+  async #runOn(lease: Lease, over: Promise<void>): Promise<void> {
+    try {
+      await over;
+      await this.#succeeded(lease);
+    } catch {
+      await this.#giveBack(lease);
+    } finally {
       this.#work.end(lease);
     }
+  }
+
+  /** The work came to its end: its result counts, unless the lease was lost on the way (rule 13). */
+  #succeeded(lease: Lease): Promise<unknown> | undefined {
+    const isByHand = lease.isReleased;
+    if (!isByHand) lease.assertHeld();
+    for (const holding of lease.holdings) {
+      // Released by hand after it was lost: lost on the way all the same.
+      if (holding.state === 'lost') throw holding.lostException();
+      if (holding.owner === lease) holding.succeeded = true;
+    }
+    const releasing = this.#giveBack(lease);
+    return releasing && (isByHand ? releasing : orLost(lease, releasing));
+  }
+
+  /** Sends the release; what comes of it, where that is waited for. */
+  #giveBack(lease: Lease): Promise<ReleaseOutcome> | undefined {
+    if (lease.holdings.some(waitsForRelease)) return lease.release();
+    lease.giveBack();
+    return undefined;
   }
 
   /** Waits until the leased work that is in flight now has ended, at most for `ms`; says whether it has. */
@@ -201,18 +285,23 @@ export class LeaseEngine {
    * same time to give it back; one whose signal nobody asked for is given back at once.
    */
   async close(grace: number, stopGrace: number): Promise<readonly string[]> {
-    this.#closing.abort(new Error(SHUTTING_DOWN()));
+    this.#closing ??= { reason: new Error(SHUTTING_DOWN()) };
+    const { reason } = this.#closing;
+    this.#contender.close(reason);
     await this.idle(grace);
     for (const lease of this.#leases) {
+      // On its way back: nothing runs under it any more.
+      if (lease.isReleased) continue;
       if (!this.#work.has(lease) && lease.holdings.some(({ hasSignal }) => hasSignal)) {
         this.#work.begin(lease);
         this.#byHand.add(lease);
       }
-      for (const holding of lease.holdings) holding.abort(this.#closing.signal.reason);
+      for (const holding of lease.holdings) holding.abort(reason);
     }
     await this.idle(stopGrace);
     const left = this.#work.leases.filter((lease) => !lease.isReleased);
     this.#renewer.stop();
+    this.#deputy?.leaveAll();
     const leftHoldings = left.flatMap((lease) => lease.holdings);
     for (const holding of leftHoldings) this.agenda.cancel(holding);
     await Promise.all(
@@ -221,6 +310,7 @@ export class LeaseEngine {
     // Claims in flight too: what they are granted by now is to be given back. Each is bounded by its patience.
     await this.#underWay.over();
     await Promise.all(leftHoldings.map((holding) => holding.renewing));
+    if (this.#deputy !== undefined) await this.#deputy.stop();
     this.agenda.stop();
     this.events.complete();
     return [...new Set(left.flatMap((lease) => lease.keys))];
@@ -238,19 +328,25 @@ export class LeaseEngine {
       const { owner } = holding;
       // Whoever never gives a lost lease back leaves nothing behind.
       if (owner?.holdings.every(({ state }) => state === 'lost')) this.#forget(owner);
-      if (holding.lossReason !== 'taken') this.#claimant.giveBack(holding.hold);
+      // What a thread found out the store here has not heard of.
+      if (holding.lossReason !== 'taken' || this.#deputy !== undefined) {
+        this.#claimant.giveBack(holding.hold);
+      }
       this.#contender.hint(holding.hold.key);
     },
   };
 
   readonly #leaseKeeper: LeaseKeeper = {
-    release: async (lease) => {
-      const outcomes = await Promise.all(
-        lease.holdings.map((holding) => this.#releaser.letGo(holding)),
-      );
-      this.#forget(lease);
-      if (outcomes.includes('lost')) return 'lost';
-      return outcomes.includes('unknown') ? 'unknown' : 'released';
+    release: (lease, tell) => {
+      let left = lease.holdings.length;
+      let worst: ReleaseOutcome = 'released';
+      const ended = (outcome: ReleaseOutcome): void => {
+        if (outcome === 'lost' || worst === 'released') worst = outcome;
+        if (--left > 0) return;
+        this.#forget(lease);
+        tell(worst);
+      };
+      for (const holding of lease.holdings) this.#releaser.letGo(holding, ended);
     },
     renew: async (lease, ttl) => {
       await Promise.all(lease.holdings.map((holding) => this.#renewNow(holding, ttl)));
@@ -263,17 +359,48 @@ export class LeaseEngine {
   }
 
   /** Counted until it has settled, so that a shutdown waits for what it still has to give back. */
-  #obtain(targets: readonly Target[], options: ResolvedOptions): Promise<Lease | KeyRefusal> {
-    return this.#underWay.add(this.#obtainAll(targets, options));
+  #obtain(
+    targets: readonly Target[],
+    options: ResolvedOptions,
+    settle: (answer: Lease | KeyRefusal) => void,
+    fail: (error: unknown) => void,
+  ): void {
+    const startedAt = this.#clock.now();
+    options.signal?.throwIfAborted();
+    const target = targets[0]!;
+    const isSimple = targets.length === 1 && options.wait === 0 && this.#closing === undefined;
+    const entered = isSimple ? this.#enterAgain(target, options) : undefined;
+    if (entered !== undefined) return settle(this.#handle([entered]));
+    this.#underWay.begin();
+    const failed = (error: unknown): void => {
+      this.#underWay.end();
+      fail(error);
+    };
+    const settled = (answer: Lease | KeyRefusal): void => {
+      this.#underWay.end();
+      settle(answer);
+    };
+    if (!isSimple) {
+      this.#obtainAll(targets, options, startedAt).then(settled, failed);
+      return;
+    }
+    const answered = (answer: Holding | Refusal): void => {
+      if (!(answer instanceof Holding)) return settled(this.#refused(target.key, answer));
+      this.#acquired(answer, startedAt);
+      if (this.#closing === undefined) return settled(this.#handle([answer]));
+      const { reason } = this.#closing;
+      const refuse = (): void => settled(this.#refused(target.key, unavailable(reason)));
+      this.#backOut([answer]).then(refuse, failed);
+    };
+    this.#contender.ask(this.#claimant.attempt(target, options, startedAt), answered, failed);
   }
 
   /** All of the keys, in their order, or none of them. */
   async #obtainAll(
     targets: readonly Target[],
     options: ResolvedOptions,
+    startedAt: number,
   ): Promise<Lease | KeyRefusal> {
-    const startedAt = this.#clock.now();
-    options.signal?.throwIfAborted();
     const taken: Holding[] = [];
     try {
       for (const target of targets) {
@@ -281,7 +408,7 @@ export class LeaseEngine {
           this.#enterAgain(target, options) ?? (await this.#take(target, options, startedAt));
         if (!(answer instanceof Holding)) {
           await this.#backOut(taken);
-          return this.#refused({ ...answer, key: target.key });
+          return this.#refused(target.key, answer);
         }
         taken.push(answer);
         // Waiting for one key may have outlasted another.
@@ -292,9 +419,9 @@ export class LeaseEngine {
       throw error;
     }
     // In one step with joining the leases that a shutdown looks after.
-    if (this.isClosing && taken.some(({ owner }) => owner === undefined)) {
+    if (this.#closing !== undefined && taken.some(({ owner }) => owner === undefined)) {
       await this.#backOut(taken);
-      return this.#refused({ ...unavailable(this.#closing.signal.reason), key: targets[0]!.key });
+      return this.#refused(targets[0]!.key, unavailable(this.#closing.reason));
     }
     return this.#handle(taken);
   }
@@ -310,19 +437,23 @@ export class LeaseEngine {
   async #backOut(taken: readonly Holding[]): Promise<void> {
     const minHoldOf = ({ owner, options }: Holding): number =>
       owner === undefined ? 0 : options.minHold;
-    await Promise.all(taken.map((holding) => this.#releaser.letGo(holding, minHoldOf(holding))));
+    const letGo = (holding: Holding): Promise<unknown> =>
+      new Promise((tell) => this.#releaser.letGo(holding, tell, minHoldOf(holding)));
+    await Promise.all(taken.map(letGo));
   }
 
-  #refused(refusal: KeyRefusal): KeyRefusal {
-    const { key, reason, retryAfterMs, cause } = refusal;
-    this.events.emit({
-      type: 'refused',
-      key,
-      reason,
-      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-      ...(cause === undefined ? {} : { error: cause }),
-    });
-    return refusal;
+  #refused(key: string, refusal: Refusal): KeyRefusal {
+    const { reason, retryAfterMs, cause } = refusal;
+    if (this.events.isObserved) {
+      this.events.emit({
+        type: 'refused',
+        key,
+        reason,
+        ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+        ...(cause === undefined ? {} : { error: cause }),
+      });
+    }
+    return { ...refusal, key };
   }
 
   #exception(refusal: KeyRefusal, options: ResolvedOptions): Error {
@@ -356,20 +487,24 @@ export class LeaseEngine {
     options: ResolvedOptions,
     startedAt: number,
   ): Promise<Holding | Refusal> {
-    if (this.isClosing) return unavailable(this.#closing.signal.reason);
-    const attempt = this.#claimant.attempt(target, options);
+    if (this.#closing !== undefined) return unavailable(this.#closing.reason);
+    const attempt = this.#claimant.attempt(target, options, startedAt);
     const answer = await (options.wait > 0
       ? this.#contender.waitFor(attempt, startedAt + options.wait)
-      : this.#contender.ask(attempt));
-    if (answer instanceof Holding) {
-      const { key, fence, ttl } = answer;
-      const waitedMs = this.#clock.now() - startedAt;
-      this.events.emit({ type: 'acquired', key, fence, ttl, waitedMs });
-    }
+      : new Promise<Holding | Refusal>((settle, fail) =>
+          this.#contender.ask(attempt, settle, fail),
+        ));
+    if (answer instanceof Holding) this.#acquired(answer, startedAt);
     return answer;
   }
 
-  #hold({ target, options }: Attempt, { hold, fence, trust, sentAt }: Granted): Holding {
+  #acquired({ key, fence, ttl }: Holding, startedAt: number): void {
+    if (!this.events.isObserved) return;
+    const waitedMs = this.#clock.now() - startedAt;
+    this.events.emit({ type: 'acquired', key, fence, ttl, waitedMs });
+  }
+
+  #hold({ target, options }: Attempt, { hold, fence, trust, sentAt, heldFrom }: Granted): Holding {
     const holding = new Holding({
       keeper: this.#holdingKeeper,
       key: target.key,
@@ -377,7 +512,7 @@ export class LeaseEngine {
       fence,
       trust,
       grantedAt: this.#clock.now(),
-      maxHoldAt: sentAt + options.maxHold,
+      maxHoldAt: heldFrom + options.maxHold,
       options,
     });
     this.#renewer.plan(holding, sentAt);
@@ -393,4 +528,13 @@ export class LeaseEngine {
     if (outcome === 'gone') throw holding.lostException();
     if (outcome === 'unknown') throw new LeaseUnavailableException(holding.key, this.#store.name);
   }
+}
+
+/** It says whether work is done, is asked for, or cannot be sent before a renewal is back. */
+const waitsForRelease = ({ options, renewing }: Holding): boolean =>
+  options.awaitRelease || options.once !== undefined || renewing !== undefined;
+
+/** Not ours any more, and not noticed before: lost on the way (rule 13). */
+async function orLost(lease: Lease, releasing: Promise<ReleaseOutcome>): Promise<void> {
+  if ((await releasing) === 'lost') throw new LeaseLostException(lease.key, 'taken');
 }

@@ -18,8 +18,7 @@ const scopes = new AsyncLocalStorage<Scope>();
 /** Which leases the running code is inside of: follows every await, timer and callback that it starts. */
 export class LeaseScope {
   get current(): Lease | undefined {
-    for (const { lease } of this.#inwardOut()) return lease;
-    return undefined;
+    return this.#from(scopes.getStore())?.lease;
   }
 
   run<T>(lease: Lease, work: () => T): T {
@@ -39,17 +38,18 @@ export class LeaseScope {
 
   /** What the innermost lease of this context that covers the key holds of it. */
   find(qualified: string): Holding | undefined {
-    for (const { lease } of this.#inwardOut()) {
-      const found = lease.holdings.find(({ hold }) => hold.key === qualified);
-      if (found !== undefined) return found;
+    let scope = this.#from(scopes.getStore());
+    for (; scope !== undefined; scope = this.#from(scope.outer)) {
+      for (const holding of scope.lease.holdings) {
+        if (holding.hold.key === qualified) return holding;
+      }
     }
     return undefined;
   }
 
-  /** From the innermost to the outermost, of this engine, without those that are over. */
-  *#inwardOut(): Iterable<Scope> {
-    for (let scope = scopes.getStore(); scope !== undefined; scope = scope.outer) {
-      if (scope.of === this && !isOver(scope)) yield scope;
-    }
+  /** The first of them, going outward, that is of this engine and not over. */
+  #from(scope: Scope | undefined): Scope | undefined {
+    while (scope !== undefined && (scope.of !== this || isOver(scope))) scope = scope.outer;
+    return scope;
   }
 }

@@ -7,7 +7,8 @@ import type { Holding } from './holding.js';
 
 /** What a handle asks of the engine that made it. */
 export interface LeaseKeeper {
-  release(lease: Lease): Promise<ReleaseOutcome>;
+  /** Tells what came of it when it is over. */
+  release(lease: Lease, tell: (outcome: ReleaseOutcome) => void): void;
   renew(lease: Lease, ttl: Duration | undefined): Promise<void>;
 }
 
@@ -28,16 +29,20 @@ export class Lease implements AsyncDisposable {
   readonly #keeper: LeaseKeeper;
   readonly #holdings: readonly Holding[];
   #abort: AbortController | undefined;
+  #isReleased = false;
+  #ended: ReleaseOutcome | undefined;
   #outcome: Promise<ReleaseOutcome> | undefined;
-
-  /** The keys that are held: one, unless several were asked for; sorted. */
-  readonly keys: readonly string[];
+  #tell: ((outcome: ReleaseOutcome) => void) | undefined;
 
   /** @internal */
   constructor(keeper: LeaseKeeper, holdings: readonly Holding[]) {
     this.#keeper = keeper;
     this.#holdings = holdings;
-    this.keys = holdings.map((holding) => holding.key);
+  }
+
+  /** The keys that are held: one, unless several were asked for; sorted. */
+  get keys(): readonly string[] {
+    return this.#holdings.map((holding) => holding.key);
   }
 
   /** The key; of several, all of them with ` + ` between. */
@@ -90,7 +95,9 @@ export class Lease implements AsyncDisposable {
 
   /** Whether it may be acted upon now. Looks at the clock: true is never older than this call. */
   get isHeld(): boolean {
-    return this.#outcome === undefined && this.#holdings.every((holding) => holding.isHeld);
+    if (this.#isReleased) return false;
+    for (const holding of this.#holdings) if (!holding.isHeld) return false;
+    return true;
   }
 
   /** Milliseconds of trust left if no renewal succeeds; 0 when it is over. */
@@ -123,13 +130,23 @@ export class Lease implements AsyncDisposable {
    * more, `unknown` when the store did not answer (the key then frees itself by its ttl).
    */
   release(): Promise<ReleaseOutcome> {
-    if (this.#outcome === undefined) {
-      let begin!: (outcome: Promise<ReleaseOutcome>) => void;
-      // Before it begins: releasing may find a loss, and who is told of it may release again.
-      this.#outcome = new Promise((resolve) => (begin = resolve));
-      begin(this.#keeper.release(this));
-    }
+    // Before it begins: releasing may find a loss, and who is told of it may release again.
+    this.#outcome ??= new Promise((resolve) => {
+      if (this.#ended === undefined) this.#tell = resolve;
+      else resolve(this.#ended);
+    });
+    this.giveBack();
     return this.#outcome;
+  }
+
+  /** @internal As {@link release}, for who does not ask what comes of it. */
+  giveBack(): void {
+    if (this.#isReleased) return;
+    this.#isReleased = true;
+    this.#keeper.release(this, (outcome) => {
+      this.#ended = outcome;
+      this.#tell?.(outcome);
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -143,7 +160,7 @@ export class Lease implements AsyncDisposable {
 
   /** @internal */
   get isReleased(): boolean {
-    return this.#outcome !== undefined;
+    return this.#isReleased;
   }
 
   /** A lease may end up in a log: what people need, and no token (rule 15). */

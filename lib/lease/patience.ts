@@ -1,4 +1,4 @@
-import type { Agenda } from './agenda.js';
+import type { Agenda, Appointment } from './agenda.js';
 import { NO_ANSWER } from '../lease.messages.js';
 
 /** No answer is waited for longer than this, however long the ttl. */
@@ -16,39 +16,90 @@ export class NoAnswerError extends Error {
   }
 }
 
+/** Who asked the store. Exactly one of the first two is called; the last, if at all, after `failed`. */
+export interface Asker<T> {
+  answered(answer: T): void;
+  failed(error: unknown): void;
+  /** The answer came after nobody waited for it, or did not come at all. */
+  late?(answer: T | undefined): void;
+}
+
+class Question<T> implements Appointment {
+  // Appointment: owned by the agenda
+  due = 0;
+  slot = -1;
+
+  #waits = true;
+
+  constructor(
+    private readonly agenda: Agenda,
+    private readonly ms: number,
+    private readonly asker: Asker<T>,
+  ) {}
+
+  put(ask: () => Promise<T>, now: number): void {
+    this.agenda.schedule(this, now + this.ms);
+    let asked: Promise<T>;
+    try {
+      asked = ask();
+      if (typeof asked?.then !== 'function') asked = Promise.resolve(asked);
+    } catch (error) {
+      this.#failed(error);
+      return;
+    }
+    asked.then(
+      (answer) => this.#answered(answer),
+      (error: unknown) => this.#failed(error),
+    );
+  }
+
+  /** Its time is up. */
+  keep(): void {
+    this.#waits = false;
+    this.asker.failed(new NoAnswerError(this.ms));
+  }
+
+  #answered(answer: T): void {
+    if (!this.#end()) return this.asker.late?.(answer);
+    this.asker.answered(answer);
+  }
+
+  #failed(error: unknown): void {
+    if (!this.#end()) return this.asker.late?.(undefined);
+    this.asker.failed(error);
+  }
+
+  #end(): boolean {
+    this.agenda.cancel(this);
+    const waited = this.#waits;
+    this.#waits = false;
+    return waited;
+  }
+}
+
 /**
- * The answer of `ask`, or a {@link NoAnswerError} after `ms`. What comes later goes to `late`, so that a grant
- * nobody waits for any more can be given back (rule 2). Never rejects twice, never leaves a rejection unhandled.
+ * Puts a question to the store; after `ms` without an answer it has failed by a {@link NoAnswerError}. What comes
+ * later goes to `late`, so that a grant nobody waits for any more can be given back (rule 2). Never leaves a
+ * rejection unhandled.
  */
+export function askPatiently<T>(
+  agenda: Agenda,
+  ms: number,
+  ask: () => Promise<T>,
+  asker: Asker<T>,
+  now = agenda.clock.now(),
+): void {
+  new Question(agenda, ms, asker).put(ask, now);
+}
+
+/** The same as a promise. */
 export function withPatience<T>(
   agenda: Agenda,
   ms: number,
   ask: () => Promise<T>,
   late: (answer: T | undefined) => void = () => {},
 ): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    let waiting = true;
-    const limit = agenda.after(ms, () => {
-      waiting = false;
-      reject(new NoAnswerError(ms));
-    });
-    const settle = (): boolean => {
-      agenda.cancel(limit);
-      const was = waiting;
-      waiting = false;
-      return was;
-    };
-    let asked: Promise<T>;
-    try {
-      asked = Promise.resolve(ask());
-    } catch (error) {
-      settle();
-      reject(error);
-      return;
-    }
-    asked.then(
-      (answer) => (settle() ? resolve(answer) : late(answer)),
-      (error) => (settle() ? reject(error) : late(undefined)),
-    );
+  return new Promise<T>((answered, failed) => {
+    askPatiently(agenda, ms, ask, { answered, failed, late });
   });
 }

@@ -15,6 +15,7 @@ export interface ResolvedOptions {
   readonly permits: number;
   readonly once: string | undefined;
   readonly remember: number;
+  readonly awaitRelease: boolean;
 }
 
 const MAX_PERMITS = 10_000;
@@ -31,6 +32,7 @@ export const LEASE_OPTIONS: Record<keyof LeaseOptions, true> = {
   permits: true,
   once: true,
   remember: true,
+  awaitRelease: true,
 };
 
 /** Checks what a user wrote against what the store can do; every complaint names the option. */
@@ -43,11 +45,14 @@ export function resolveOptions(
   if (typeof options !== 'object' || options === null) throw new TypeError(BAD_OPTIONS(options));
   assertKnown(options, LEASE_OPTIONS);
   const { limits } = store;
-  const { signal, renew = true, permits = 1, once } = options;
+  const { signal, renew = true, permits = 1, once, awaitRelease = false } = options;
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new TypeError(BAD_OPTION('signal', signal, 'an AbortSignal'));
   }
   if (typeof renew !== 'boolean') throw new TypeError(BAD_OPTION('renew', renew, 'true or false'));
+  if (typeof awaitRelease !== 'boolean') {
+    throw new TypeError(BAD_OPTION('awaitRelease', awaitRelease, 'true or false'));
+  }
   if (!Number.isInteger(permits)) {
     throw new TypeError(BAD_OPTION('permits', permits, 'a whole number'));
   }
@@ -77,6 +82,7 @@ export function resolveOptions(
     permits,
     once,
     remember: duration('remember', REMEMBER, 1),
+    awaitRelease,
   };
 }
 

@@ -1,5 +1,7 @@
 import type { LeaseStore, Refusal } from '../stores/lease-store.js';
-import type { Agenda } from './agenda.js';
+import type { Agenda, Appointment } from './agenda.js';
+import type { Attempt } from './claimant.js';
+import type { EndOfWaiting } from './end-of-waiting.js';
 import type { Holding } from './holding.js';
 
 const POLL_FIRST = 20;
@@ -14,6 +16,11 @@ export interface Place {
   isHead: boolean;
   /** How often it asked. */
   asked: number;
+  readonly attempt: Attempt;
+  /** The key is being handed over to it by the holder, who is one of us: what comes of that. */
+  handed: Promise<Holding | Refusal> | undefined;
+  /** A claim of it is under way. */
+  isAsking: boolean;
 }
 
 /**
@@ -41,20 +48,29 @@ export class WaitQueue {
     private readonly onEmpty: () => void,
   ) {}
 
-  get size(): number {
-    return this.#places.length;
+  /** Who is to have the key when one of us gives it back, unless it is just asking for it. */
+  get next(): Place | undefined {
+    const place = this.#places[0]?.place;
+    return place?.isAsking || place?.handed ? undefined : place;
   }
 
   get hints(): number {
     return this.#hints;
   }
 
-  enter(): Place {
+  enter(attempt: Attempt): Place {
     let call!: () => void;
     const turn = new Promise<void>((resolve) => {
       call = resolve;
     });
-    const place: Place = { turn, isHead: false, asked: 0 };
+    const place: Place = {
+      turn,
+      attempt,
+      isHead: false,
+      asked: 0,
+      handed: undefined,
+      isAsking: false,
+    };
     this.#places.push({ place, call });
     this.#callHead();
     return place;
@@ -98,36 +114,41 @@ export class WaitQueue {
   }
 
   /** How long the head sleeps on an answer of the store. */
-  pause(place: Place, retryAfterMs: number | undefined): number {
+  pause(place: Place, { retryAfterMs, inLine }: Refusal): number {
     // A little after the moment the store named, and not all at the same moment.
     const free = (retryAfterMs ?? Infinity) + 1 + this.random() * 5;
+    if (inLine) {
+      // A call may be lost, and with it a grant: asked often enough that its ttl does not end unused.
+      const third = (place.attempt.hold.ttl / 3) * (0.85 + 0.15 * this.random());
+      return Math.min(free, third, NET_AT_MOST);
+    }
     if (this.#pushes && retryAfterMs !== undefined) return Math.min(free, NET_AT_MOST);
     const poll = Math.min(POLL_FIRST * 1.5 ** Math.max(0, place.asked - 1), POLL_AT_MOST);
     return Math.min(free, poll * (0.5 + this.random()));
   }
 
-  /** Sleeps for `ms`, or until a hint or a nudge; not at all when a hint came since `seen`. */
-  async sleep(seen: number, ms: number): Promise<void> {
+  /** Sleeps for `ms`, or until a hint, a nudge or the end; not at all when a hint came since `seen`. */
+  async sleep(seen: number, ms: number, end: EndOfWaiting): Promise<void> {
     this.#watch();
     if (this.#hints !== seen) return;
-    await new Promise<void>((resolve) => {
-      const alarm = this.agenda.after(ms, resolve);
-      this.#wakeHead = () => {
-        this.agenda.cancel(alarm);
-        resolve();
-      };
+    let alarm: Appointment | undefined;
+    await end.before<void>((resolve) => {
+      alarm = this.agenda.after(ms, resolve);
+      this.#wakeHead = resolve;
     });
+    if (alarm !== undefined) this.agenda.cancel(alarm);
     this.#wakeHead = undefined;
   }
 
-  /** Wakes the head so that it looks at its own end. Counted as a hint is: it may just be about to sleep. */
+  /** Wakes the head so that it looks at what has changed. Counted as a hint is: it may just be about to sleep. */
   nudge(): void {
     this.#hints++;
     this.#wakeHead?.();
   }
 
   #watch(): void {
-    if (this.#watching !== undefined || !this.store.limits.push || !this.store.watch) return;
+    const { limits, watch, enqueue } = this.store;
+    if (this.#watching !== undefined || !limits.push || !watch || enqueue) return;
     const heard = (): void => this.hint();
     this.#watching = Promise.resolve()
       .then(() => this.store.watch!(this.key, heard))

@@ -22,7 +22,7 @@ export class WorkInFlight {
 
   end(lease: Lease): void {
     this.#leases.delete(lease);
-    for (const look of this.#onEnded) look();
+    if (this.#onEnded.size > 0) for (const look of this.#onEnded) look();
   }
 
   /** Waits until what is in flight now has ended, at most for `ms`; says whether it has. */

@@ -127,9 +127,11 @@ describe('A claim whose answer is lost', () => {
   beforeEach(async () => {
     server = await startRedis();
     proxy = await startFaultProxy(server.port);
-    witness = new Witness(new RedisLeaseStore(proxy.url), 600);
-    // Connected, and the server's clock is known: the next thing it sends is the claim.
-    await (await witness.engine.acquire('other')).release();
+    const store = new RedisLeaseStore(proxy.url);
+    await store.open();
+    witness = new Witness(store, 600);
+    // Connected, the server's clock and the scripts are known: the next thing it sends is the claim.
+    for (const wait of [0, 1]) await (await witness.engine.acquire('other', { wait })).release();
   });
   afterEach(async () => {
     await witness.close();

@@ -17,15 +17,11 @@ const TRUST = 'lib/lease/trust.ts';
 const QUEUE = 'lib/lease/wait-queue.ts';
 const PATIENCE = 'lib/lease/patience.ts';
 const STORE = 'test/simulation/reference-store.ts';
+const CONNECTION = 'test/simulation/simulated-store.ts';
 
 /** @type {readonly { name: string, changes: { file: string, find: string | RegExp, put: string }[] }[]} */
 export const brokenEngines = [
-  broken(
-    'a store that grants what is held',
-    STORE,
-    'if (freeAt > now) return',
-    'if (false) return',
-  ),
+  broken('a store that grants what is held', STORE, 'if (freeAt > now) {', 'if (false) {'),
   broken(
     'a store with one permit too many',
     STORE,
@@ -59,7 +55,7 @@ export const brokenEngines = [
   broken(
     'trust counted from the answer',
     CLAIMANT,
-    'new Trust(agenda.clock, mono, wall, hold.ttl)',
+    'new Trust(agenda.clock, sent.mono, sent.wall, hold.ttl)',
     'new Trust(agenda.clock, agenda.clock.now(), agenda.clock.wall(), hold.ttl)',
   ),
   broken('trust without a margin', TRUST, 'ttl - ttl * MARGIN;', 'ttl;'),
@@ -104,9 +100,8 @@ export const brokenEngines = [
   broken(
     'a release that the store is not told of',
     RELEASER,
-    "if (freed === true) return 'released';",
-    "if (freed !== undefined) return 'released';\n      ",
-    [[RELEASER, 'this.store.release(holding.hold, how),', 'Promise.resolve(true),']],
+    '() => store.release(holding.hold, how)',
+    '() => Promise.resolve(true)',
   ),
   broken(
     'last come, first served',
@@ -117,8 +112,8 @@ export const brokenEngines = [
   broken(
     'a wait that sleeps past its end',
     CONTENDER,
-    /Math\.min\(\s*queue\.pause\(place, answer\.retryAfterMs\),\s*deadline - clock\.now\(\),?\s*\)/,
-    'queue.pause(place, answer.retryAfterMs)',
+    'Math.min(queue.pause(place, answer), deadline - clock.now())',
+    'queue.pause(place, answer)',
   ),
   broken(
     'a shutdown that releases under running work',
@@ -129,11 +124,11 @@ export const brokenEngines = [
   broken(
     'several keys, and one failing keeps the others',
     ENGINE,
-    'taken.map((holding) => this.#releaser.letGo(holding, minHoldOf(holding)))',
+    'taken.map(letGo)',
     'taken.map(minHoldOf)',
   ),
   broken('minHold ignored', RELEASER, 'keepFor > 0 ? { keepFor }', 'keepFor > 1e9 ? { keepFor }'),
-  broken('maxHold ignored', ENGINE, 'maxHoldAt: sentAt + options.maxHold', 'maxHoldAt: Infinity'),
+  broken('maxHold ignored', ENGINE, 'maxHoldAt: heldFrom + options.maxHold', 'maxHoldAt: Infinity'),
   broken(
     'done and not remembered',
     RELEASER,
@@ -143,14 +138,101 @@ export const brokenEngines = [
   broken(
     'a release that hides the error of the work',
     ENGINE,
-    /await lease\.release\(\);\n(\s+)this\.#work\./,
-    "if ((await lease.release()) !== 'released') throw new Error('not released');\n$1this.#work.",
+    'const released = this.#giveBack(lease);\n      if (released !== undefined) await released;',
+    "if ((await lease.release()) !== 'released') throw new Error('not released');",
   ),
   broken(
     'an answer too late that nobody handles',
     PATIENCE,
-    /\(error(: unknown)?\) => \(settle\(\) \? reject\(error\) : late\(undefined\)\)/,
-    '(error: unknown) => { if (settle()) reject(error); else throw error; }',
+    'if (!this.#end()) return this.asker.late?.(undefined);',
+    'if (!this.#end()) throw error;',
+  ),
+  broken(
+    'trust in a grant by call counted from its arrival',
+    CLAIMANT,
+    'new Trust(agenda.clock, inLine.mono, inLine.wall, hold.ttl)',
+    'new Trust(agenda.clock, agenda.clock.now(), agenda.clock.wall(), hold.ttl)',
+  ),
+  broken(
+    'trust in a grant by call counted from the last request',
+    CLAIMANT,
+    'attempt.inLine ??= sent',
+    'attempt.inLine = sent',
+    [[CLAIMANT, 'next.inLine ??= sent', 'next.inLine = sent']],
+  ),
+  broken(
+    'a grant by call that is kept although nobody waits any more',
+    CLAIMANT,
+    'if (attempt.over) return this.giveBack(hold);',
+    'if (attempt.over) return;',
+  ),
+  broken(
+    'a wait given up that stays in line',
+    CLAIMANT,
+    'attempt.inDoubt || attempt.inLine !== undefined',
+    'attempt.inDoubt',
+  ),
+  broken(
+    'a process that claims to have waited for ever',
+    CLAIMANT,
+    'const waited = mono - startedAt;',
+    'const waited = 1e6 + 0 * (mono - startedAt);',
+  ),
+  broken(
+    'one in line who only listens',
+    QUEUE,
+    'return Math.min(free, third, NET_AT_MOST);',
+    'return 1e6 + third;',
+  ),
+  broken(
+    'a run that is over before its release was sent',
+    ENGINE,
+    '    lease.giveBack();',
+    '    this.agenda.after(1, () => lease.giveBack());',
+  ),
+  broken(
+    'a hand-over that does not ask whether the key is free',
+    STORE,
+    'answer: this.#claim(next, ear) }',
+    'answer: this.#grant(next) }',
+  ),
+  broken(
+    'a hand-over that frees the key of another',
+    STORE,
+    'const freed = this.#free(hold, {});',
+    'const { token = hold.token } = this.#seats.find((seat) => seat.key === hold.key) ?? hold;\n    const freed = this.#free({ ...hold, token }, {});',
+  ),
+  broken(
+    'a hand-over that keeps the fence',
+    STORE,
+    'answer: this.#claim(next, ear) }',
+    'answer: { fence: this.#fences.get(hold.key), ...this.#claim(next, ear), ...(freed ? { fence: this.#fences.get(hold.key)! - 1 } : {}) } as Grant }',
+  ),
+  broken(
+    'a hand-over past those who came before',
+    STORE,
+    'answer: this.#claim(next, ear) }',
+    'answer: this.#claim({ ...next, waited: 1e6 }, ear) }',
+  ),
+  broken(
+    'a line that gives the key to two',
+    STORE,
+    'if (this.#freeAt(key, claim.permits) > this.now()) continue;',
+    'if (isHeld) continue;',
+    [
+      [
+        STORE,
+        'for (const waiter of this.#line.filter(',
+        'const isHeld = this.#freeAt(key, 1) > this.now();\n    for (const waiter of this.#line.filter(',
+      ],
+    ],
+  ),
+  broken('last in line, first served', STORE, 'waiter.since > since', 'waiter.since < since'),
+  broken(
+    'a store that gives back a grant by call which it has answered too',
+    CONNECTION,
+    '() => server.data.acquire(claim, deadline, ear));',
+    '() => server.data.acquire(claim, deadline, ear), ({ granted }) => void (granted && this.line.leave(claim.token)));',
   ),
 ];
 

@@ -18,7 +18,7 @@ describe('the simulation', () => {
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as Line);
-    expect(lines.length).toBeGreaterThan(20);
+    expect(lines.length).toBeGreaterThan(35);
     expect(lines.filter(({ found }) => found === undefined)).toEqual([]);
   }, 600_000);
 });

@@ -72,6 +72,8 @@ function* simpler(scenario: Scenario): Iterable<Scenario> {
   for (const name of ['tail', 'requestLost', 'replyLost', 'duplicated', 'reset'] as const) {
     if (network[name] > 0) yield { ...scenario, network: { ...network, [name]: 0 } };
   }
+  if (network.callLate) yield { ...scenario, network: { ...network, callLate: 0 } };
+  if (scenario.line) yield { ...scenario, line: false };
   if (scenario.push) yield { ...scenario, push: false };
   if (processes.length > 1) yield { ...scenario, processes: processes.slice(1) };
   for (let i = 0; i < steps.length; i++) {
@@ -85,7 +87,15 @@ function* simpler(scenario: Scenario): Iterable<Scenario> {
     for (let j = what.deeds.length - 1; j >= 0; j--) {
       yield put({ ...what, deeds: what.deeds.toSpliced(j, 1) });
     }
-    for (const option of ['abortAfter', 'renew', 'minHold', 'maxHold', 'once', 'alone'] as const) {
+    for (const option of [
+      'abortAfter',
+      'renew',
+      'minHold',
+      'maxHold',
+      'once',
+      'alone',
+      'awaitRelease',
+    ] as const) {
       if (what[option] === undefined) continue;
       const { [option]: _, ...without } = what;
       yield put(without);

@@ -77,6 +77,8 @@ export class Witness implements StoreObserver {
     outcomes: {} as Record<string, number>,
     refusals: {} as Record<string, number>,
     ghosts: 0,
+    handOvers: 0,
+    calls: { granted: 0, hints: 0, strays: 0 },
     renewals: 0,
   };
   readonly #holds = new Map<string, HoldRecord>();
@@ -87,6 +89,8 @@ export class Witness implements StoreObserver {
   #debts: Debt[] = [];
   #forgotAt = -Infinity;
   server!: SimulatedServer;
+  /** Told of every grant that is none again. */
+  onGrant: (key: string, token: string) => void = () => {};
 
   constructor(private readonly timeline: Timeline) {}
 
@@ -103,6 +107,7 @@ export class Witness implements StoreObserver {
       return;
     }
     this.seen.grants++;
+    this.onGrant(key, token);
     if (fence <= (this.#lastFence.get(key) ?? 0)) this.fail(8, `the fence of ${key} did not grow`);
     this.#lastFence.set(key, fence);
     this.#checkMinHold(key);
@@ -177,6 +182,14 @@ export class Witness implements StoreObserver {
       from: this.timeline.now,
       until: this.server.toReal(until),
     });
+  }
+
+  called(isGrant: boolean): void {
+    this.seen.calls[isGrant ? 'granted' : 'hints']++;
+  }
+
+  handedOver(): void {
+    this.seen.handOvers++;
   }
 
   forgot(): void {

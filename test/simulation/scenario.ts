@@ -20,6 +20,7 @@ export interface Take {
   readonly remember?: number;
   /** Claims a key that others share for itself alone. */
   readonly alone?: boolean;
+  readonly awaitRelease?: boolean;
   readonly deeds: readonly Deed[];
   readonly ending: 'release' | 'release-twice' | 'throw' | 'forget' | 'ignore-loss';
 }
@@ -51,6 +52,8 @@ export interface Scenario {
   readonly keys: readonly number[];
   readonly network: NetworkProfile;
   readonly push: boolean;
+  /** Whether all processes wait in one line at the store. */
+  readonly line?: boolean;
   readonly steps: readonly Step[];
 }
 
@@ -76,16 +79,29 @@ export function scenarioFrom(seed: number, mode: Mode = 'kept'): Scenario {
   const ttls = chance.is(0.5) ? [chance.pick(TTLS)] : TTLS;
   // Wall clocks that are set back hide a suspension: two faults at once that no holder can see through.
   const clockTrouble = chance.pick(['suspend', 'step-wall'] as const);
-  const faulty = chance.is(0.75);
-  const fault = (most: number): number => (faulty && chance.is(0.5) ? chance.between(0, most) : 0);
+  // Where nothing is lost, more can be said of how waiting goes on.
+  const trouble = chance.pick([
+    'none',
+    'none',
+    'none',
+    'late',
+    'all',
+    'all',
+    'all',
+    'all',
+  ] as const);
+  const faulty = trouble === 'all';
+  const fault = (most: number, isLoss = true): number =>
+    (faulty || (trouble === 'late' && !isLoss)) && chance.is(0.5) ? chance.between(0, most) : 0;
   const network: NetworkProfile = {
     latency: chance.pick([0.3, 1, 5]),
-    tail: fault(0.15),
+    tail: fault(0.15, false),
     tailMs: chance.pick([20, 100, 400]),
     requestLost: fault(0.15),
     replyLost: fault(0.15),
-    duplicated: fault(0.1),
+    duplicated: fault(faulty ? 0.1 : 0.5, false),
     reset: fault(0.1),
+    callLate: fault(0.9, false),
   };
   const context: Context = { chance, keys, ttls, clockTrouble, mode, processes: processes.length };
   const steps: Step[] = [];
@@ -94,11 +110,24 @@ export function scenarioFrom(seed: number, mode: Mode = 'kept'): Scenario {
     if (faulty && chance.is(0.25)) steps.push({ at, ...aFault(context) });
     else steps.push({ at, process: chance.whole(0, processes.length - 1), what: aTake(context) });
   }
+  if (chance.is(0.5)) steps.push(...aCrowd(context));
   steps.sort((a, b) => a.at - b.at);
   const push = chance.is(0.5);
   const serverRate = chance.between(0.99, 1.01);
-  return { seed, processes, serverRate, keys, network, push, steps };
+  const line = chance.is(0.6);
+  return { seed, processes, serverRate, keys, network, push, line, steps };
 }
+
+/** Every message arrives once, in a time that is not out of the common, and nobody sleeps, dies or forgets. */
+export const isUntroubled = (scenario: Scenario): boolean => {
+  const { tail, duplicated, callLate = 0 } = scenario.network;
+  return isDelivered(scenario) && tail + duplicated + callLate === 0;
+};
+
+/** Every message arrives, if late, twice or out of order, and nobody sleeps, dies or forgets. */
+export const isDelivered = ({ network, steps }: Scenario): boolean =>
+  network.requestLost + network.replyLost + network.reset === 0 &&
+  steps.every(({ what }) => 'deeds' in what || what.do === 'close');
 
 interface Context {
   readonly chance: Chance;
@@ -107,6 +136,34 @@ interface Context {
   readonly clockTrouble: 'suspend' | 'step-wall';
   readonly mode: Mode;
   readonly processes: number;
+}
+
+/** Most of the others find their key free: these come for one key, nearly at once, and wait their turn. */
+function aCrowd(context: Context): Step[] {
+  const { chance, keys, processes } = context;
+  const from = chance.between(0, LENGTH / 2);
+  const during = chance.pick([5, 50, 300]);
+  const key = chance.whole(0, keys.length - 1);
+  const homes = chance.whole(1, processes);
+  return Array.from({ length: chance.whole(3, 8) }, (): Step => {
+    const { minHold: _, abortAfter: __, ...take } = aTake(context);
+    const what: Take = {
+      ...take,
+      do: chance.pick(['acquire', 'run']),
+      keys: [key],
+      wait: chance.pick([2 * take.ttl, 1_500]),
+      deeds: [{ after: chance.between(0, chance.pick([5, 20, 80])), act: 'look' }],
+      ending: chance.is(0.9) ? 'release' : take.ending,
+      // What is believed of a call shows when no renewal adds to it.
+      ...(chance.is(0.3) ? { renew: false, deeds: [{ after: take.ttl, act: 'look' }] } : {}),
+      ...(chance.is(0.3) ? { abortAfter: Math.round(chance.between(0, 150)) } : {}),
+    };
+    return {
+      at: Math.round(chance.between(from, from + during)),
+      process: chance.whole(0, homes - 1),
+      what,
+    };
+  });
 }
 
 function aTake({ chance, keys, ttls }: Context): Take {
@@ -130,6 +187,7 @@ function aTake({ chance, keys, ttls }: Context): Take {
       ...rarely(0.5, () => ({ remember: 1 + around(2_000) })),
     })),
     ...rarely(0.1, () => ({ alone: true })),
+    ...rarely(0.2, () => ({ awaitRelease: true })),
     deeds: Array.from({ length: chance.whole(1, 4) }, () => ({
       after: chance.is(0.2) ? 0 : around(ttl),
       act: chance.pick([

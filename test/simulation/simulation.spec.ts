@@ -9,10 +9,12 @@ const RUNS_MAY_TAKE = 120_000;
 /** The first violation in so many runs, in words, and all that was met on the way. */
 async function exploring(mode: Mode, seeds: number): Promise<{ found: string; met: Set<string> }> {
   const met = new Set<string>();
-  const onReport = ({ seen: { losses, outcomes, refusals } }: Report): void => {
+  const onReport = ({ seen: { losses, outcomes, refusals, calls, handOvers } }: Report): void => {
     for (const name of Object.keys(losses)) met.add(`lost: ${name}`);
     for (const name of Object.keys(outcomes)) met.add(`release: ${name}`);
     for (const name of Object.keys(refusals)) met.add(`refused: ${name}`);
+    for (const [name, count] of Object.entries(calls)) if (count > 0) met.add(`called: ${name}`);
+    if (handOvers > 0) met.add('handed over');
   };
   const { found } = await explore({ from: 1, seeds, mode, onReport });
   return { found: found ? describeFound(found) : 'nothing', met };
@@ -29,6 +31,8 @@ describe('a simulated fleet', () => {
         expect.arrayContaining([
           ...['expired', 'taken', 'suspended', 'max-hold'].map((name) => `lost: ${name}`),
           ...['released', 'lost', 'unknown'].map((name) => `release: ${name}`),
+          ...['granted', 'hints', 'strays'].map((name) => `called: ${name}`),
+          'handed over',
           ...['held', 'done', 'unavailable', 'aborted', 'none'].map((name) => `refused: ${name}`),
         ]),
       );

@@ -68,8 +68,10 @@ const scenario: fc.Arbitrary<Scenario> = fc.record({
     replyLost: fc.constantFrom(0, 0.2),
     duplicated: fc.constantFrom(0, 0.1),
     reset: fc.constantFrom(0, 0.1),
+    callLate: fc.constantFrom(0, 0.3),
   }),
   push: fc.boolean(),
+  line: fc.boolean(),
   steps: fc.array(step, { maxLength: 6 }).map((steps) => steps.toSorted((a, b) => a.at - b.at)),
 });
 

@@ -151,6 +151,7 @@ describe('a bad option of the module stops the start and is named', () => {
     'wait',
     'shutdownGrace',
     'election',
+    'renewInThread',
     'isGlobal',
   ];
 

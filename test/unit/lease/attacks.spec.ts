@@ -97,13 +97,21 @@ describe('an attack', () => {
     expect([began, run.state]).toEqual([false, 'rejected']);
   });
 
-  it('on a key whose loss is found at its release is not a result (rule 13)', async () => {
+  it('on a key whose loss is found at its release is not a result for who waits for that (rule 13)', async () => {
     const world = new World();
-    const run = world.engine.run('k', async () => {
+    const work = async (): Promise<string> => {
       await world.steal('k');
       return 'result';
-    });
+    };
+    const run = world.engine.run('k', work, { awaitRelease: true });
     await expect(run).rejects.toEqual(new LeaseLostException('k', 'taken'));
+  });
+
+  it('on a key whose loss is found at its release is told by its event to who does not wait (rule 7)', async () => {
+    const world = new World();
+    await world.engine.run('k', () => world.steal('k'));
+    await settle();
+    expect(world.of('released').map((event) => event.outcome)).toEqual(['lost']);
   });
 
   it('by an answer that throws when it is read is no answer (rule 12)', async () => {

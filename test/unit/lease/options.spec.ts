@@ -33,6 +33,9 @@ const NONSENSE: [keyof LeaseOptions, unknown, typeof TypeError | typeof RangeErr
   ['renew', 'yes', TypeError],
   ['renew', 0, TypeError],
   ['renew', null, TypeError],
+  ['awaitRelease', 'yes', TypeError],
+  ['awaitRelease', 1, TypeError],
+  ['awaitRelease', null, TypeError],
   ['signal', {}, TypeError],
   ['signal', new AbortController(), TypeError],
   ['signal', null, TypeError],
@@ -76,6 +79,7 @@ describe('an option', () => {
       'permits',
       'once',
       'remember',
+      'awaitRelease',
     ];
     const asked = engine.acquire('k', { tll: 5 } as never);
     await expect(asked).rejects.toThrow(new TypeError(UNKNOWN_OPTION('tll', known)));
@@ -99,6 +103,7 @@ describe('an option', () => {
       permits: undefined,
       once: undefined,
       maxHold: undefined,
+      awaitRelease: undefined,
     } as never);
     expect(store.claims[0]).toMatchObject({ ttl: 9_000, permits: 1 });
     expect(store.claims[0]).not.toHaveProperty('once');

@@ -226,8 +226,8 @@ describe('release', () => {
     const world = new World();
     const lease = await world.engine.acquire('k');
     const renewing = outcome(lease.renew());
-    const released = await lease.release();
-    expect(released).toBe('released');
+    expect(await lease.release()).toBe('released');
+    await settle();
     expect(renewing.state).not.toBe('pending');
     expect(world.of('lost')).toHaveLength(0);
     await world.clock.advance(TTL);
