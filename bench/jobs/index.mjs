@@ -1,0 +1,21 @@
+import { calls } from './calls.mjs';
+import { callerWaits, cycles, cyclesOnManyKeys } from './cycles.mjs';
+import { keepHolding, letGo, takeMany } from './holding.mjs';
+import { takeOne, told } from './told.mjs';
+import { warmUp } from './warm-up.mjs';
+import { waiters } from './waiters.mjs';
+
+/** What a worker can be told to do with a contestant: `(opened, params) => figures`. */
+export const jobs = {
+  callerWaits,
+  calls,
+  cycles,
+  cyclesOnManyKeys,
+  keepHolding,
+  letGo,
+  takeMany,
+  takeOne,
+  told,
+  waiters,
+  warmUp,
+};

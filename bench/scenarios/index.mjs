@@ -1,0 +1,25 @@
+import decorator from './decorator.mjs';
+import growth from './growth.mjs';
+import holding from './holding.mjs';
+import hundredKeys from './hundred-keys.mjs';
+import pipelining from './pipelining.mjs';
+import sequential from './sequential.mjs';
+import stores from './stores.mjs';
+import told from './told.mjs';
+import waiters from './waiters.mjs';
+
+/**
+ * A scenario has an `id`, a `title`, what it is `about`, `run(bench)` that gives figures, and `tables(figures)` that
+ * shows them. One that `isLong` is left out of a quick run.
+ */
+export const scenarios = [
+  sequential,
+  hundredKeys,
+  waiters,
+  decorator,
+  holding,
+  growth,
+  stores,
+  pipelining,
+  told,
+];
