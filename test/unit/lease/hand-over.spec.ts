@@ -158,6 +158,18 @@ describe('one in line', () => {
     expect(world.store.methods).toEqual(['enqueue']);
   });
 
+  it('is held for `maxHold` from when it was called, not from when it began to wait', async () => {
+    const world = new LineWorld();
+    const held = await world.rival.acquire('k');
+    const waiting = world.engine.acquire('k', { wait: TTL, maxHold: TTL / 10 });
+    await world.clock.advance(TTL / 5);
+    await held.release();
+    const lease = await waiting;
+    expect(lease.isHeld).toBe(true);
+    await world.clock.advance(TTL / 10);
+    expect(lease.isHeld).toBe(false);
+  });
+
   it('trusts a call from when it began to stand there, not from when it came (rule 3)', async () => {
     const world = new LineWorld();
     const { held, waiting } = await inLine(world);
