@@ -1,20 +1,18 @@
 import type { Redis, RedisOptions } from 'ioredis';
 import { parseDuration, type Duration } from '../../lease/duration.js';
 import { BAD_REPLY, CLAIM_TOO_LATE, NOT_CONNECTED } from '../../lease.messages.js';
-import {
-  ownerPrefix,
-  type Claim,
-  type Grant,
-  type HandOver,
-  type Hold,
-  type LeaseHolder,
-  type LeaseRecord,
-  type LeaseStore,
-  type OnTurn,
-  type Refusal,
-  type ReleaseHow,
-  type RenewOutcome,
-  type StoreInThread,
+import type {
+  Claim,
+  Grant,
+  HandOver,
+  Hold,
+  LeaseRecord,
+  LeaseStore,
+  OnTurn,
+  Refusal,
+  ReleaseHow,
+  RenewOutcome,
+  StoreInThread,
 } from '../lease-store.js';
 import { Outbox } from './outbox.js';
 import {
@@ -28,11 +26,12 @@ import {
 import { connectionForThread } from './redis-in-thread.js';
 import { qualifiedKey, redisKeys, scanPattern } from './redis-keys.js';
 import { RedisLine, type Place } from './redis-line.js';
+import { toRecord } from './redis-record.js';
 import { scriptsFor } from './retention.js';
 import type { scripts } from './scripts.js';
 import { ServerTime } from './server-time.js';
-import { readToken, wireToken } from './wire-token.js';
 import { Silence } from './silence.js';
+import { wireToken } from './wire-token.js';
 
 /**
  * @publicApi
@@ -40,7 +39,8 @@ import { Silence } from './silence.js';
 export interface RedisLeaseStoreOptions {
   /**
    * How long the fence of a key is remembered after its last grant: the longest step back of the server's clock
-   * that fences survive. What is left of a key in Redis goes after this time; never less than ten of its ttls.
+   * that fences survive. What is left of a key in Redis goes after this time, or up to 17 minutes later; never less
+   * than ten of its ttls.
    * @default '24h'
    */
   fenceRetention?: Duration;
@@ -561,48 +561,4 @@ function figures(reply: unknown, command: string): number[] {
     throw new Error(BAD_REPLY(command));
   }
   return numbers;
-}
-
-/** The record is described in lua/parts/record.lua. */
-function toRecord(key: string, reply: unknown): LeaseRecord | null {
-  if (!Array.isArray(reply) || !Number.isSafeInteger(reply[0])) {
-    throw new Error(BAD_REPLY('inspect'));
-  }
-  const now: number = reply[0];
-  const record = String(reply[1]);
-  const details = pairs(reply[3]);
-  const ends: number[] = [];
-  const holders: LeaseHolder[] = [];
-  const add = (token: string, until: number, fence: number, since: number, by: string): void => {
-    if (until <= now) return;
-    ends.push(until);
-    if (token === '') return;
-    const owner = ownerPrefix(readToken(token));
-    holders.push({
-      instance: by,
-      fence,
-      owner,
-      since: new Date(since),
-      expiresInMs: until - now,
-    });
-  };
-  const fence = Number(record.slice(0, 16));
-  const until = Math.floor(Number(record.slice(17, 33)) / 1_000) + Number(record.slice(34, 46));
-  const [token = '', ...instance] = record.slice(63).split(' ');
-  // A fence is the time of its grant, or one more than the last where the clock went back.
-  add(token, until, fence, Math.floor(fence / 1_000), instance.join(' '));
-  for (const [member, until] of pairs(reply[2])) {
-    const [fence, since, ...instance] = (details.get(member) ?? '').split(':');
-    const by = instance.join(':');
-    add(member.startsWith('kept:') ? '' : member, Number(until), Number(fence), Number(since), by);
-  }
-  if (ends.length === 0) return null;
-  return { key, holders, freeInMs: Math.min(...ends) - now };
-}
-
-function pairs(reply: unknown): Map<string, string> {
-  const flat = Array.isArray(reply) ? reply.flat() : [];
-  const map = new Map<string, string>();
-  for (let i = 0; i + 1 < flat.length; i += 2) map.set(String(flat[i]), String(flat[i + 1]));
-  return map;
 }
