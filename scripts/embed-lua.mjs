@@ -27,11 +27,16 @@ function readScript(file) {
   if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(name)) {
     throw new Error(`lua/${file}: the name of a script is in kebab-case.`);
   }
-  const source = readFileSync(new URL(file, folder), 'utf8').replaceAll(
-    /^ *--@ include ([a-z]+)\n/gm,
-    (_, part) => readFileSync(new URL(`parts/${part}.lua`, folder), 'utf8'),
-  );
+  const source = read(file);
   return { name, source, sha1: createHash('sha1').update(source).digest('hex') };
+}
+
+/** With the parts that it includes, and those that they do. */
+function read(file) {
+  return readFileSync(new URL(file, folder), 'utf8').replaceAll(
+    /^ *--@ include ([a-z]+)\n/gm,
+    (_, part) => read(`parts/${part}.lua`),
+  );
 }
 
 function render(scripts) {

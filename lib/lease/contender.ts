@@ -5,12 +5,13 @@ import { unavailable, type Attempt, type Claimant } from './claimant.js';
 import { EndOfWaiting } from './end-of-waiting.js';
 import { Holding } from './holding.js';
 import { NoAnswerError, patienceFor } from './patience.js';
+import { Roster } from './roster.js';
 import { WaitQueue, type Place } from './wait-queue.js';
 
 /** Gets a key at once or by waiting for it, in turn with the others of this process (rule 10). */
 export class Contender {
   readonly #queues = new Map<string, WaitQueue>();
-  readonly #waits = new Set<EndOfWaiting>();
+  readonly #waits = new Roster<EndOfWaiting>();
   #closing: { readonly reason: unknown } | undefined;
 
   constructor(
@@ -61,6 +62,8 @@ export class Contender {
       else if (options.signal?.aborted) fail(options.signal.reason);
       else settle(unavailable(this.#closing?.reason));
     };
+    // Not written where it is assigned: V8 keeps what is for longer, and all that it can see with it.
+    const giveUp = (): void => over(undefined);
     const claim = (): void => {
       asked++;
       this.claimant.claim(attempt, patience, answered);
@@ -81,7 +84,7 @@ export class Contender {
       };
       releasing.over().then(askAgain, askAgain);
     };
-    end.onReached = () => over(undefined);
+    end.onReached = giveUp;
     claim();
   }
 

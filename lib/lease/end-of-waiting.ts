@@ -1,5 +1,8 @@
+import type { Roster, Seated } from './roster.js';
+
 /** What ends a wait before its time: the caller's signal, or a shutdown. */
-export class EndOfWaiting {
+export class EndOfWaiting implements Seated {
+  seat = -1;
   #isReached = false;
   /** Called when it is reached. */
   onReached: (() => void) | undefined;
@@ -7,7 +10,7 @@ export class EndOfWaiting {
   /** @param all - those that a shutdown ends */
   constructor(
     private readonly signal: AbortSignal | undefined,
-    private readonly all: Set<EndOfWaiting>,
+    private readonly all: Roster<EndOfWaiting>,
   ) {
     all.add(this);
     signal?.addEventListener('abort', this, { once: true });
@@ -36,7 +39,9 @@ export class EndOfWaiting {
   before<T>(begin: (resolve: (value: T) => void) => void): Promise<T | undefined> {
     return new Promise<T | undefined>((resolve) => {
       if (this.#isReached) return resolve(undefined);
-      this.onReached = () => resolve(undefined);
+      // Not written where it is assigned, see Contender.ask.
+      const nothing = (): void => resolve(undefined);
+      this.onReached = nothing;
       begin(resolve);
     });
   }

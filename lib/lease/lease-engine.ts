@@ -22,8 +22,9 @@ import { RenewalDeputy, type RenewInThread } from './renewal-deputy.js';
 import { RenewalEvents } from './renewal-events.js';
 import { Renewer } from './renewer.js';
 import { resolveOptions, type ResolvedOptions } from './resolve-options.js';
+import { Roster } from './roster.js';
 import { UnderWay } from './under-way.js';
-import { WorkInFlight } from './work-in-flight.js';
+import { WorkInFlight, type Work } from './work-in-flight.js';
 
 export interface LeaseEngineOptions {
   readonly store: LeaseStore;
@@ -65,9 +66,9 @@ export class LeaseEngine {
   readonly #releaser: Releaser;
   readonly #work: WorkInFlight;
   readonly #underWay = new UnderWay();
-  readonly #leases = new Set<Lease>();
+  readonly #leases = new Roster<Lease>();
   /** Taken by hand, and waited for by a shutdown. */
-  readonly #byHand = new Set<Lease>();
+  readonly #byHand = new Map<Lease, Work>();
   /** What is resolved once and for all: for nobody's options, and for those that can never change. */
   readonly #byDefault: ResolvedOptions;
   readonly #resolved = new WeakMap<LeaseOptions, ResolvedOptions>();
@@ -127,7 +128,7 @@ export class LeaseEngine {
   }
 
   /** Handles that were given out and not given back. */
-  get leases(): ReadonlySet<Lease> {
+  get leases(): Iterable<Lease> & { readonly size: number } {
     return this.#leases;
   }
 
@@ -216,7 +217,7 @@ export class LeaseEngine {
    * lease is held for it
    */
   async runIn<T>(lease: Lease, work: () => T | Promise<T>, keep?: Keep<T>): Promise<T> {
-    this.#work.begin(lease);
+    const inFlight = this.#work.begin(lease);
     let kept: Kept<T> | undefined;
     try {
       // Time may have passed since it was granted (rule 4).
@@ -234,20 +235,21 @@ export class LeaseEngine {
       if (released !== undefined) await released;
       throw error;
     } finally {
-      if (kept === undefined) this.#work.end(lease);
-      else void this.#runOn(lease, kept.over);
+      if (kept === undefined) this.#work.end(inFlight);
+      else void this.#runOn(inFlight, kept.over);
     }
   }
 
   /** Whoever called has the result by now and is told by the stream itself how it goes on. */
-  async #runOn(lease: Lease, over: Promise<void>): Promise<void> {
+  async #runOn(inFlight: Work, over: Promise<void>): Promise<void> {
+    const { lease } = inFlight;
     try {
       await over;
       await this.#succeeded(lease);
     } catch {
       await this.#giveBack(lease);
     } finally {
-      this.#work.end(lease);
+      this.#work.end(inFlight);
     }
   }
 
@@ -289,12 +291,12 @@ export class LeaseEngine {
     const { reason } = this.#closing;
     this.#contender.close(reason);
     await this.idle(grace);
+    const working = this.#work.leases;
     for (const lease of this.#leases) {
       // On its way back: nothing runs under it any more.
       if (lease.isReleased) continue;
-      if (!this.#work.has(lease) && lease.holdings.some(({ hasSignal }) => hasSignal)) {
-        this.#work.begin(lease);
-        this.#byHand.add(lease);
+      if (!working.includes(lease) && lease.holdings.some(({ hasSignal }) => hasSignal)) {
+        this.#byHand.set(lease, this.#work.begin(lease));
       }
       for (const holding of lease.holdings) holding.abort(reason);
     }
@@ -337,7 +339,7 @@ export class LeaseEngine {
   };
 
   readonly #leaseKeeper: LeaseKeeper = {
-    release: (lease, tell) => {
+    release: (lease, tell, isRelaxed) => {
       let left = lease.holdings.length;
       let worst: ReleaseOutcome = 'released';
       const ended = (outcome: ReleaseOutcome): void => {
@@ -346,7 +348,7 @@ export class LeaseEngine {
         this.#forget(lease);
         tell(worst);
       };
-      for (const holding of lease.holdings) this.#releaser.letGo(holding, ended);
+      for (const holding of lease.holdings) this.#releaser.letGo(holding, ended, { isRelaxed });
     },
     renew: async (lease, ttl) => {
       await Promise.all(lease.holdings.map((holding) => this.#renewNow(holding, ttl)));
@@ -355,7 +357,10 @@ export class LeaseEngine {
 
   #forget(lease: Lease): void {
     this.#leases.delete(lease);
-    if (this.#byHand.delete(lease)) this.#work.end(lease);
+    if (this.#byHand.size === 0) return;
+    const inFlight = this.#byHand.get(lease);
+    this.#byHand.delete(lease);
+    if (inFlight !== undefined) this.#work.end(inFlight);
   }
 
   /** Counted until it has settled, so that a shutdown waits for what it still has to give back. */
@@ -438,7 +443,7 @@ export class LeaseEngine {
     const minHoldOf = ({ owner, options }: Holding): number =>
       owner === undefined ? 0 : options.minHold;
     const letGo = (holding: Holding): Promise<unknown> =>
-      new Promise((tell) => this.#releaser.letGo(holding, tell, minHoldOf(holding)));
+      new Promise((tell) => this.#releaser.letGo(holding, tell, { minHold: minHoldOf(holding) }));
     await Promise.all(taken.map(letGo));
   }
 

@@ -7,8 +7,8 @@ import type { Holding } from './holding.js';
 
 /** What a handle asks of the engine that made it. */
 export interface LeaseKeeper {
-  /** Tells what came of it when it is over. */
-  release(lease: Lease, tell: (outcome: ReleaseOutcome) => void): void;
+  /** Tells what came of it when it is over; relaxed when nobody waits for that. */
+  release(lease: Lease, tell: (outcome: ReleaseOutcome) => void, isRelaxed: boolean): void;
   renew(lease: Lease, ttl: Duration | undefined): Promise<void>;
 }
 
@@ -26,6 +26,9 @@ export interface LeaseKeeper {
  * @publicApi
  */
 export class Lease implements AsyncDisposable {
+  /** @internal Owned by the roster of the engine. */
+  seat = -1;
+
   readonly #keeper: LeaseKeeper;
   readonly #holdings: readonly Holding[];
   #abort: AbortController | undefined;
@@ -135,18 +138,23 @@ export class Lease implements AsyncDisposable {
       if (this.#ended === undefined) this.#tell = resolve;
       else resolve(this.#ended);
     });
-    this.giveBack();
+    this.#giveBack(false);
     return this.#outcome;
   }
 
   /** @internal As {@link release}, for who does not ask what comes of it. */
   giveBack(): void {
+    this.#giveBack(true);
+  }
+
+  #giveBack(isRelaxed: boolean): void {
     if (this.#isReleased) return;
     this.#isReleased = true;
-    this.#keeper.release(this, (outcome) => {
+    const tell = (outcome: ReleaseOutcome): void => {
       this.#ended = outcome;
       this.#tell?.(outcome);
-    });
+    };
+    this.#keeper.release(this, tell, isRelaxed);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -7,6 +7,7 @@ import type { UnderWay } from './under-way.js';
 
 const TRIES = 2;
 const PLAINLY: ReleaseHow = {};
+const RELAXED: ReleaseHow = { relaxed: true };
 
 export interface ReleaserParts {
   readonly store: LeaseStore;
@@ -17,6 +18,14 @@ export interface ReleaserParts {
   /** Gives a key to the next of this process in the same request, if somebody here waits for it. */
   readonly handOver: (hold: Hold) => Promise<boolean> | undefined;
 }
+
+/** How a handle is let go: kept taken for its `minHold` unless said otherwise; relaxed when nobody waits for the answer. */
+interface LettingGo {
+  readonly minHold?: number;
+  readonly isRelaxed?: boolean;
+}
+
+const AS_USUAL: LettingGo = {};
 
 /** Gives back what is held: once, quietly, and never somebody else's (rule 7). */
 export class Releaser {
@@ -36,14 +45,14 @@ export class Releaser {
   letGo(
     holding: Holding,
     tell: (outcome: ReleaseOutcome) => void,
-    minHold = holding.options.minHold,
+    { minHold = holding.options.minHold, isRelaxed = false }: LettingGo = AS_USUAL,
   ): void {
     if (--holding.uses > 0) return tell(holding.isHeld ? 'released' : 'lost');
     if (!holding.beginRelease()) return tell('lost');
     const { agenda, underWay } = this.#parts;
     agenda.cancel(holding);
     underWay.begin();
-    const release = new Release(holding, minHold, tell);
+    const release = new Release(holding, minHold, isRelaxed, tell);
     this.#underWay.set(holding.hold.key, release);
     // A renewal that overtook its release would be answered for a key that is not ours any more (rule 7).
     if (holding.renewing === undefined) this.#send(release);
@@ -55,7 +64,8 @@ export class Releaser {
     const { store, agenda, handOver } = this.#parts;
     const how = this.#how(release);
     const isFirst = ++release.tries === 1;
-    const handed = isFirst && how === PLAINLY ? handOver(holding.hold) : undefined;
+    const isPlain = how === PLAINLY || how === RELAXED;
+    const handed = isFirst && isPlain ? handOver(holding.hold) : undefined;
     if (handed !== undefined) {
       handed.then(
         (freed) => this.#end(release, freed ? 'released' : 'lost', true),
@@ -79,11 +89,11 @@ export class Releaser {
     });
   }
 
-  #how({ holding, minHold }: Release): ReleaseHow {
+  #how({ holding, minHold, isRelaxed }: Release): ReleaseHow {
     const { once, remember } = holding.options;
     const keepFor = minHold > 0 ? minHold - holding.heldMs : 0;
     const isDone = once !== undefined && holding.succeeded;
-    if (keepFor <= 0 && !isDone) return PLAINLY;
+    if (keepFor <= 0 && !isDone) return isRelaxed ? RELAXED : PLAINLY;
     return {
       ...(keepFor > 0 ? { keepFor } : {}),
       ...(isDone ? { done: { once, remember } } : {}),
@@ -114,6 +124,7 @@ class Release {
   constructor(
     readonly holding: Holding,
     readonly minHold: number,
+    readonly isRelaxed: boolean,
     private readonly tell: (outcome: ReleaseOutcome) => void,
   ) {}
 

@@ -8,7 +8,7 @@ export class UnderWay {
   }
 
   end(): void {
-    if (--this.#count > 0) return;
+    if (--this.#count > 0 || this.#onNone.length === 0) return;
     for (const tell of this.#onNone.splice(0)) tell();
   }
 

@@ -1,34 +1,44 @@
 import type { Agenda } from './agenda.js';
 import type { Lease } from './lease.js';
+import { Roster, type Seated } from './roster.js';
 
-/** The leases that work runs under now: what a shutdown waits for (rule 11). */
+/** Work that runs under a lease. */
+export class Work implements Seated {
+  seat = -1;
+
+  constructor(readonly lease: Lease) {}
+
+  get isOver(): boolean {
+    return this.seat < 0;
+  }
+}
+
+/** The work that runs under leases now: what a shutdown waits for (rule 11). */
 export class WorkInFlight {
-  readonly #leases = new Set<Lease>();
+  readonly #works = new Roster<Work>();
   readonly #onEnded = new Set<() => void>();
 
   constructor(private readonly agenda: Agenda) {}
 
   get leases(): readonly Lease[] {
-    return [...this.#leases];
+    return [...new Set([...this.#works].map(({ lease }) => lease))];
   }
 
-  has(lease: Lease): boolean {
-    return this.#leases.has(lease);
+  begin(lease: Lease): Work {
+    const work = new Work(lease);
+    this.#works.add(work);
+    return work;
   }
 
-  begin(lease: Lease): void {
-    this.#leases.add(lease);
-  }
-
-  end(lease: Lease): void {
-    this.#leases.delete(lease);
+  end(work: Work): void {
+    this.#works.delete(work);
     if (this.#onEnded.size > 0) for (const look of this.#onEnded) look();
   }
 
   /** Waits until what is in flight now has ended, at most for `ms`; says whether it has. */
   async idle(ms: number): Promise<boolean> {
-    const inFlight = this.leases;
-    const isOver = (): boolean => inFlight.every((lease) => !this.#leases.has(lease));
+    const inFlight = [...this.#works];
+    const isOver = (): boolean => inFlight.every((work) => work.isOver);
     if (isOver()) return true;
     await new Promise<void>((resolve) => {
       const limit = this.agenda.after(ms, () => end());

@@ -78,6 +78,11 @@ export interface ReleaseHow {
   readonly keepFor?: number;
   /** Remember, in the same atomic step, that this unit of work is done. */
   readonly done?: { readonly once: string; readonly remember: number };
+  /**
+   * Nobody waits for the answer. A store may send it together with what it is asked for next, but does send it before
+   * the event loop turns.
+   */
+  readonly relaxed?: boolean;
 }
 
 /**

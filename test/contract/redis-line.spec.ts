@@ -433,7 +433,8 @@ describe('What is asked for in the same moment', () => {
     await store.open();
     // All scripts are known.
     await store.release(await take(store, 'lease/first'), {});
-    await Promise.all([take(store, 'lease/first'), take(store, 'lease/second')]);
+    const [first] = await Promise.all([take(store, 'lease/first'), take(store, 'lease/second')]);
+    await Promise.all([store.release(first, {}), take(store, 'lease/third')]);
   });
 
   const scriptsRun = async (): Promise<number> => {
@@ -521,6 +522,62 @@ describe('What is asked for in the same moment', () => {
       keys.map(() => false),
     );
     expect(freed.slice(6)).toEqual(keys.slice(6).map(() => ({ status: 'fulfilled', value: true })));
+  });
+
+  it('may be a release and the claim of the same key, in one command', async () => {
+    const held = await take(store, 'lease/one');
+    await admin.config('RESETSTAT');
+    const freeing = store.release(held, { relaxed: true });
+    const taking = store.acquire(claimOf('lease/one'));
+    expect(await freeing).toBe(true);
+    expect(await taking).toMatchObject({ granted: true });
+    expect(((await taking) as Grant).fence).toBeGreaterThan((held as unknown as Grant).fence);
+    expect(await scriptsRun()).toBe(1);
+  });
+
+  it('has each its own answer where releases and claims go together and not all is well', async () => {
+    const keys = keysOf(20);
+    const held = await Promise.all(keys.slice(0, 10).map((key) => take(store, key)));
+    const others = await Promise.all(keys.slice(15).map((key) => take(store, key)));
+    await admin.config('RESETSTAT');
+    const [freed, answers] = await Promise.all([
+      Promise.all(held.map((hold, i) => store.release(i % 2 ? hold : claimOf(hold.key), {}))),
+      Promise.all(keys.slice(10).map((key) => store.acquire(claimOf(key)))),
+    ]);
+    expect(await scriptsRun()).toBe(1);
+    expect(freed).toEqual(held.map((_, i) => i % 2 === 1));
+    expect(answers.map(({ granted }) => granted)).toEqual(answers.map((_, i) => i < 5));
+    expect(answers[5]).toMatchObject({ reason: 'held', retryAfterMs: expect.any(Number) });
+    expect(others).toHaveLength(5);
+  });
+
+  it('does not suffer from a claim for a key that is none, nor does a release beside it (rules 7 and 14)', async () => {
+    const held = await take(store, 'lease/mine');
+    await admin.set('lease:{batch-0}', 'something else');
+    const [freed, spoiled, granted] = await Promise.allSettled([
+      store.release(held, {}),
+      store.acquire(claimOf('lease/batch-0')),
+      store.acquire(claimOf('lease/batch-1')),
+    ]);
+    // It was freed before the command failed, and so nobody can tell.
+    expect(freed).toMatchObject({ status: 'rejected' });
+    expect(spoiled).toMatchObject({ status: 'rejected' });
+    expect(granted).toMatchObject({ status: 'fulfilled', value: { granted: true } });
+    expect(await store.inspect('lease/mine')).toBeNull();
+    expect(await admin.get('lease:{batch-0}')).toBe('something else');
+  });
+
+  it('leaves though nobody waits for it and nothing follows', async () => {
+    const held = await take(store, 'lease/one');
+    expect(await store.release(held, { relaxed: true })).toBe(true);
+  });
+
+  it('leaves though the store is closed in the same moment', async () => {
+    const held = await take(store, 'lease/one');
+    store.release(held, { relaxed: true }).catch(() => undefined);
+    await store.close();
+    const other = storeOf();
+    await until(async () => (await other.inspect('lease/one')) === null);
   });
 
   it('waits each for as long as it can (rule 2)', async () => {

@@ -24,6 +24,7 @@ type Step =
   | { do: 'enqueue'; token: Token; waited: number; late: boolean }
   | { do: 'permit'; token: Token; permits: number; waits: boolean; waited: number }
   | { do: 'release'; tokens: Token[] }
+  | { do: 'exchange'; tokens: Token[]; token: Token; late: boolean }
   | { do: 'releaseWith'; token: Token; permits: number; keep: boolean; done: boolean }
   | { do: 'leave'; token: Token }
   | { do: 'handOver'; from: Token; to: Token; waited: number; late: boolean }
@@ -48,6 +49,12 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({
     do: fc.constant('release' as const),
     tokens: fc.array(token, { minLength: 1, maxLength: 3 }),
+  }),
+  fc.record({
+    do: fc.constant('exchange' as const),
+    tokens: fc.array(token, { minLength: 1, maxLength: 2 }),
+    token,
+    late,
   }),
   fc.record({
     do: fc.constant('releaseWith' as const),
@@ -186,6 +193,19 @@ class Run {
     await this.#compare(JSON.stringify(step), before);
   }
 
+  /** What a claim that does not wait is told. */
+  #taken(step: { token: Token; late: boolean }, answer: unknown[]): void {
+    const model = this.#model;
+    if (step.late) return expect(answer).toEqual([3, 0]);
+    // Or somebody waited, and the record still says so: it is to ask in turn all the same.
+    if (model.isFree && (model.line.length > 0 || answer[0] === 4)) {
+      return expect(answer).toEqual([4, 0]);
+    }
+    const isGranted = model.alone === step.token || model.isFree;
+    if (isGranted) model.alone = step.token;
+    this.#answered(isGranted, answer);
+  }
+
   async #do(step: Step): Promise<void> {
     const model = this.#model;
     const { lease, line, permits, holders } = this.#names;
@@ -197,15 +217,25 @@ class Run {
           [lease],
           [this.#deadline(step.late), WIRE_TTL, `${step.token} i`],
         );
-        if (step.late) return void expect(reply).toEqual([expect.any(Number), 3, 0]);
-        // Or somebody waited, and the record still says so: it is to ask in turn all the same.
-        const inTurn = Array.isArray(reply) && reply[1] === 4;
-        if (model.isFree && (model.line.length > 0 || inTurn)) {
-          return void expect(reply).toEqual([expect.any(Number), 4, 0]);
-        }
-        const isGranted = model.alone === step.token || model.isFree;
-        if (isGranted) model.alone = step.token;
-        return this.#answered(isGranted, Array.isArray(reply) ? reply.slice(1) : [1, reply]);
+        return this.#taken(step, Array.isArray(reply) ? reply.slice(1) : [1, reply]);
+      }
+      case 'exchange': {
+        const count = step.tokens.length;
+        const reply = await this.#eval(
+          scripts.exchange,
+          [...step.tokens.flatMap(() => [lease, line]), lease],
+          [
+            this.#deadline(step.late),
+            count,
+            ...step.tokens.map((one) => `${one} `),
+            WIRE_TTL,
+            `${step.token} i`,
+          ],
+        );
+        const freed = step.tokens.map((one) => Number(model.release(one)));
+        const answer = Array.isArray(reply) ? reply.slice(1) : [1, 1, reply];
+        expect(answer.slice(0, count)).toEqual(freed);
+        return this.#taken(step, answer.slice(count));
       }
       case 'enqueue': {
         // Who is only told has a unit of work to look at.

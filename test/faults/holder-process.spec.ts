@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { performance } from 'node:perf_hooks';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { RedisLeaseStore } from '../../lib/stores/redis/redis-lease-store.js';
@@ -89,6 +90,25 @@ describe('A process that holds a lease', () => {
     expect(await takeOver('killed')).toBeGreaterThan(holder.fence);
     expect(performance.now() - since).toBeLessThanOrEqual(TTL + 200);
   });
+
+  it.each(['process.exit()', 'throw new Error("the end")'])(
+    'under run() and ends by %s right after leaves the key free (rule 7)',
+    async (end) => {
+      const program = `
+        const { LeaseEngine } = await import(${JSON.stringify(`${lib.dir}/lease/lease-engine.js`)});
+        const { RedisLeaseStore } = await import(${JSON.stringify(`${lib.dir}/stores/redis/redis-lease-store.js`)});
+        const store = new RedisLeaseStore(${JSON.stringify(server.url)});
+        const engine = new LeaseEngine({ store, namespace: 'lease', instance: 'i', ttl: 600_000, wait: 0 });
+        await engine.run('exit', () => process.stdout.write('ran'));
+        ${end};
+      `;
+      const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+        encoding: 'utf8',
+      });
+      expect(stdout).toBe('ran');
+      await until(async () => (await store.inspect('lease/exit')) === null);
+    },
+  );
 
   it('ends by itself after it has released and closed its store (rule 12)', async () => {
     holder = await HolderProcess.start(lib, server.url, 'ending', TTL);

@@ -80,10 +80,11 @@ export class RedisLeaseStore implements LeaseStore {
   readonly #time = new ServerTime();
   readonly #silence = new Silence();
   readonly #line: RedisLine;
-  readonly #outbox = new Outbox<ReleasedHere, AskedHere>(
-    (releases) => this.#sendReleases(releases),
-    (claims) => this.#sendClaims(claims),
-  );
+  readonly #outbox = new Outbox<ReleasedHere, AskedHere>((releases, claims) => {
+    if (claims.length === 0) this.#sendReleases(releases);
+    else if (releases.length === 0) this.#sendClaims(claims);
+    else this.#exchange(releases, claims);
+  });
   readonly #retention: number;
   readonly #scripts: typeof scripts;
   #client: Redis;
@@ -135,7 +136,7 @@ export class RedisLeaseStore implements LeaseStore {
   }
 
   async handOver(hold: Hold, next: Claim, onTurn: OnTurn): Promise<HandOver> {
-    if (!this.#isReady || !this.#time.isFresh) {
+    if (!this.#isReady || !this.#time.isFreshAt(performance.now())) {
       // There is something to be done first for the claim; the release need not wait for it.
       const freeing = this.release(hold, {});
       const [freed, answer] = await Promise.all([freeing, this.enqueue(next, onTurn)]);
@@ -144,7 +145,7 @@ export class RedisLeaseStore implements LeaseStore {
     const names = redisKeys(hold.key);
     this.#line.leave(hold.token);
     const place = this.#line.enter(next, onTurn);
-    const deadline = this.#time.deadline(next.patience);
+    const deadline = this.#time.deadlineAt(performance.now() + next.patience);
     const reply = await this.#run(
       this.#scripts.handOver,
       [names.lease, names.line],
@@ -154,7 +155,7 @@ export class RedisLeaseStore implements LeaseStore {
       this.#line.take(next.token);
       return { freed: true, answer: { granted: true, fence: Number(reply) } };
     }
-    const [now, freed, verdict, figure, ...more] = figures(reply, 'hand-over');
+    const [now, freed, verdict, figure, ...more] = figures(reply) ?? [];
     if (figure === undefined || more.length > 0 || (freed !== 0 && freed !== 1)) {
       throw new Error(BAD_REPLY('hand-over'));
     }
@@ -185,7 +186,10 @@ export class RedisLeaseStore implements LeaseStore {
     if (!isPlain || !this.#isReady || place !== undefined) {
       return this.#releaseWith(hold, how, place);
     }
-    return new Promise((resolve, reject) => this.#outbox.release({ hold, resolve, reject }));
+    const isRelaxed = how.relaxed === true;
+    return new Promise((resolve, reject) =>
+      this.#outbox.release({ hold, resolve, reject }, isRelaxed),
+    );
   }
 
   async inspect(key: string): Promise<LeaseRecord | null> {
@@ -218,17 +222,19 @@ export class RedisLeaseStore implements LeaseStore {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    this.#outbox.close();
     await Promise.all([this.#line.close(), hangUp(this.#client)]);
   }
 
   #ask(claim: Claim, place: Place | undefined): Promise<Grant | Refusal> {
-    const until = performance.now() + claim.patience;
+    const now = performance.now();
+    const until = now + claim.patience;
     const isPlain =
       place === undefined &&
       claim.permits === 1 &&
       claim.once === undefined &&
       10 * claim.ttl <= this.#retention;
-    if (!isPlain || !this.#isReady || !this.#time.isFresh) {
+    if (!isPlain || !this.#isReady || !this.#time.isFreshAt(now)) {
       return this.#askSlowly({ claim, place, until });
     }
     return new Promise((resolve, reject) =>
@@ -240,10 +246,10 @@ export class RedisLeaseStore implements LeaseStore {
   async #askSlowly({ claim, place, until }: Asked): Promise<Grant | Refusal> {
     await this.#ready(until - performance.now());
     for (;;) {
-      if (!this.#time.isFresh) await this.#learnTime();
-      const deadline = this.#time.deadline(until - performance.now());
+      if (!this.#time.isFreshAt(performance.now())) await this.#learnTime();
+      const deadline = this.#time.deadlineAt(until);
       const reply = await this.#claim(claim, place, deadline);
-      const [now, verdict, figure, ...more] = figures(reply, 'acquire');
+      const [now, verdict, figure, ...more] = figures(reply) ?? [];
       if (figure === undefined || more.length > 0) throw new Error(BAD_REPLY('acquire'));
       this.#time.heard(now!);
       const answer = this.#answer(verdict!, figure, place);
@@ -279,7 +285,72 @@ export class RedisLeaseStore implements LeaseStore {
   /** Many claims, one command. */
   #sendClaims(asked: readonly AskedHere[]): void {
     const keys: string[] = [];
-    const args: (string | number)[] = [0];
+    const args: string[] = [''];
+    args[0] = this.#writeClaims(asked, keys, args);
+    this.#send(
+      this.#scripts.acquire,
+      keys,
+      args,
+      (reply) => {
+        // One that is granted needs no more than its fence.
+        const isGrant = asked.length === 1 && isFence(reply);
+        const answers = isGrant ? [NaN, GRANTED, Number(reply)] : figures(reply);
+        if (answers?.length !== 2 * asked.length + 1) return rejectAll(asked, 'acquire');
+        this.#answerClaims(asked, answers, 1);
+      },
+      (error) => this.#claimsFailed(asked, error),
+    );
+  }
+
+  /** Many releases, one command. */
+  #sendReleases(releases: readonly ReleasedHere[]): void {
+    const keys: string[] = [];
+    const args: string[] = [];
+    this.#writeReleases(releases, keys, args);
+    this.#send(
+      this.#scripts.release,
+      keys,
+      args,
+      (reply) => {
+        const outcomes = releases.length === 1 ? [reply] : reply;
+        if (!Array.isArray(outcomes) || outcomes.length !== releases.length) {
+          return rejectAll(releases, 'release');
+        }
+        this.#answerReleases(releases, outcomes, 0);
+      },
+      (error) => this.#releasesFailed(releases, error),
+    );
+  }
+
+  /** Releases and then claims, one command. */
+  #exchange(releases: readonly ReleasedHere[], asked: readonly AskedHere[]): void {
+    const keys: string[] = [];
+    const args: string[] = ['', String(releases.length)];
+    this.#writeReleases(releases, keys, args);
+    args[0] = this.#writeClaims(asked, keys, args);
+    this.#send(
+      this.#scripts.exchange,
+      keys,
+      args,
+      (reply) => {
+        const isAsHoped = releases.length === 1 && asked.length === 1 && isFence(reply);
+        const answers = isAsHoped ? [NaN, 1, GRANTED, Number(reply)] : figures(reply);
+        if (answers?.length !== 1 + releases.length + 2 * asked.length) {
+          rejectAll(releases, 'release');
+          return rejectAll(asked, 'acquire');
+        }
+        this.#answerReleases(releases, answers, 1);
+        this.#answerClaims(asked, answers, 1 + releases.length);
+      },
+      (error) => {
+        this.#releasesFailed(releases, error, asked.length);
+        this.#claimsFailed(asked, error, releases.length);
+      },
+    );
+  }
+
+  /** Returns the deadline that they have in common, the first of all. */
+  #writeClaims(asked: readonly AskedHere[], keys: string[], args: string[]): string {
     let soonest = Infinity;
     for (const { claim, until } of asked) {
       const { token, ttl, instance } = claim;
@@ -287,35 +358,27 @@ export class RedisLeaseStore implements LeaseStore {
       args.push(wireTtl(ttl), `${wireToken(token)} ${instance}`);
       if (until < soonest) soonest = until;
     }
-    args[0] = micros(this.#time.deadline(soonest - performance.now()));
-    this.#send(
-      this.#scripts.acquire,
-      keys,
-      args,
-      (reply) => this.#answerClaims(asked, reply),
-      (error: unknown) =>
-        this.#failed<Grant | Refusal, Asked>(asked, error, (one) => this.#askSlowly(one)),
-    );
+    return micros(this.#time.deadlineAt(soonest));
   }
 
-  #answerClaims(asked: readonly AskedHere[], reply: unknown): void {
-    let answers: number[];
-    try {
-      // One that is granted needs no more than its fence.
-      const isGrant = asked.length === 1 && isFence(reply);
-      answers = isGrant ? [NaN, GRANTED, Number(reply)] : figures(reply, 'acquire');
-      if (answers.length !== 2 * asked.length + 1) throw new Error(BAD_REPLY('acquire'));
-    } catch (error) {
-      for (const { reject } of asked) reject(error);
-      return;
+  #writeReleases(releases: readonly ReleasedHere[], keys: string[], args: string[]): void {
+    for (const { hold } of releases) {
+      const names = redisKeys(hold.key);
+      keys.push(names.lease, names.line);
+      args.push(`${wireToken(hold.token)} `);
     }
+  }
+
+  #answerClaims(asked: readonly AskedHere[], answers: readonly number[], from: number): void {
     this.#time.heard(answers[0]!);
     for (let i = 0; i < asked.length; i++) {
       const one = asked[i]!;
-      const verdict = answers[2 * i + 1]!;
+      const verdict = answers[from + 2 * i]!;
       try {
         const answer =
-          verdict === IN_LINE ? undefined : this.#answer(verdict, answers[2 * i + 2]!, undefined);
+          verdict === IN_LINE
+            ? undefined
+            : this.#answer(verdict, answers[from + 2 * i + 1]!, undefined);
         if (answer !== undefined) one.resolve(answer);
         // Others are in line for it; or too late by the deadline that they had in common, the first of all.
         else if (performance.now() < one.until) {
@@ -325,6 +388,32 @@ export class RedisLeaseStore implements LeaseStore {
         one.reject(error);
       }
     }
+  }
+
+  #answerReleases(
+    releases: readonly ReleasedHere[],
+    outcomes: readonly unknown[],
+    from: number,
+  ): void {
+    for (let i = 0; i < releases.length; i++) {
+      const { resolve, reject } = releases[i]!;
+      const freed = outcomes[from + i];
+      if (freed === 0 || freed === 1) resolve(freed === 1);
+      else reject(new Error(BAD_REPLY('release')));
+    }
+  }
+
+  #claimsFailed(asked: readonly AskedHere[], error: unknown, others = 0): void {
+    const alone = (one: Asked): Promise<Grant | Refusal> => this.#askSlowly(one);
+    this.#failed<Grant | Refusal, Asked>(asked, error, others, alone);
+  }
+
+  #releasesFailed(releases: readonly ReleasedHere[], error: unknown, others = 0): void {
+    this.#failed<boolean, { hold: Hold }>(releases, error, others, async ({ hold }) => {
+      if (await this.#releaseWith(hold, {}, undefined)) return true;
+      // Or it was freed before the rest of them failed.
+      throw error;
+    });
   }
 
   /** Nothing when the claim came too late. */
@@ -356,48 +445,21 @@ export class RedisLeaseStore implements LeaseStore {
   /**
    * An answer for many that is an error may be the fault of one: then each is asked for by itself, with the same
    * token. Without an answer nobody knows.
+   *
+   * @param others - how many more were in the same request
    */
   #failed<Answer, More>(
     requests: readonly (Promised<Answer> & More)[],
     error: unknown,
+    others: number,
     alone: (request: More) => Promise<Answer>,
   ): void {
     const isAnswer = error instanceof Error && error.name === 'ReplyError';
     for (const request of requests) {
-      if (isAnswer && requests.length > 1) alone(request).then(request.resolve, request.reject);
-      else request.reject(error);
+      if (isAnswer && requests.length + others > 1) {
+        alone(request).then(request.resolve, request.reject);
+      } else request.reject(error);
     }
-  }
-
-  #sendReleases(releases: readonly ReleasedHere[]): void {
-    const keys: string[] = [];
-    const args: string[] = [];
-    for (const { hold } of releases) {
-      const names = redisKeys(hold.key);
-      keys.push(names.lease, names.line);
-      args.push(`${wireToken(hold.token)} `);
-    }
-    this.#send(
-      this.#scripts.release,
-      keys,
-      args,
-      (reply) => {
-        const outcomes: unknown = releases.length === 1 ? [reply] : reply;
-        const isAnswer = Array.isArray(outcomes) && outcomes.length === releases.length;
-        for (let i = 0; i < releases.length; i++) {
-          const { resolve, reject } = releases[i]!;
-          const freed: unknown = isAnswer ? outcomes[i] : undefined;
-          if (freed === 0 || freed === 1) resolve(freed === 1);
-          else reject(new Error(BAD_REPLY('release')));
-        }
-      },
-      (error: unknown) =>
-        this.#failed<boolean, { hold: Hold }>(releases, error, async ({ hold }) => {
-          if (await this.#releaseWith(hold, {}, undefined)) return true;
-          // Or it was freed before the rest of them failed.
-          throw error;
-        }),
-    );
   }
 
   async #releaseWith(
@@ -442,9 +504,9 @@ export class RedisLeaseStore implements LeaseStore {
   }
 
   #renewed(reply: unknown, count: number): RenewOutcome[] {
-    const [now, ...outcomes] = figures(reply, 'renew');
-    if (outcomes.length !== count) throw new Error(BAD_REPLY('renew'));
-    this.#time.heard(now!);
+    const [now, ...outcomes] = figures(reply) ?? [];
+    if (now === undefined || outcomes.length !== count) throw new Error(BAD_REPLY('renew'));
+    this.#time.heard(now);
     return outcomes.map((outcome) => RENEWED[outcome] ?? 'unknown');
   }
 
@@ -552,13 +614,16 @@ const isFence = (text: unknown): boolean => typeof text === 'string' && /^\d{16}
 
 const isDigits = (text: unknown): boolean => typeof text === 'string' && /^\d{1,16}$/.test(text);
 
-/** Whole numbers and nothing else: on an answer that our scripts cannot have given, nothing is granted or lost. */
-function figures(reply: unknown, command: string): number[] {
-  const numbers = Array.isArray(reply)
-    ? reply.map((figure) => (isFence(figure) ? Number(figure) : (figure as number)))
-    : [];
-  if (numbers.length === 0 || !numbers.every(Number.isSafeInteger)) {
-    throw new Error(BAD_REPLY(command));
-  }
-  return numbers;
+function rejectAll(requests: readonly Promised<never>[], command: string): void {
+  for (const { reject } of requests) reject(new Error(BAD_REPLY(command)));
+}
+
+/**
+ * Whole numbers and nothing else, or nothing at all: on an answer that our scripts cannot have given, nothing is granted
+ * or lost.
+ */
+function figures(reply: unknown): number[] | undefined {
+  if (!Array.isArray(reply) || reply.length === 0) return undefined;
+  const numbers = reply.map((figure) => (isFence(figure) ? Number(figure) : (figure as number)));
+  return numbers.every(Number.isSafeInteger) ? numbers : undefined;
 }

@@ -16,7 +16,7 @@ export function scriptsFor(retention: number): Scripts {
   const line = `local RETENTION, KEEP, SAME = ${retention}, ${keep}, ${isLong ? 7 : 16}\n`;
   if (line === BY_DEFAULT) return scripts;
   const retained = ({ name, source }: LuaScript): LuaScript => {
-    const changed = source.replace(BY_DEFAULT, line);
+    const changed = source.replaceAll(BY_DEFAULT, line);
     return { name, source: changed, sha1: createHash('sha1').update(changed).digest('hex') };
   };
   const entries = Object.entries(scripts).map(([name, script]) => [name, retained(script)]);

@@ -215,21 +215,15 @@ return take(nextFence(record))
   },
   acquire: {
     name: 'acquire',
-    sha1: '7d7402ec1d64339277853190af9de28b0d9fb1c9',
-    source: `-- Takes keys, each for one holder alone who does not wait, or says why not. One atomic step for each (rule 1), many
--- in one round trip. What nearly every claim meets, a key that is known and free, is done without a step too many.
+    sha1: '42ed6850e4c3d6a0c5a4946493f92cce24c5e88c',
+    source: `-- Takes keys, each for one holder alone who does not wait, or says why not. Many in one round trip.
 --
 -- KEYS    for each claim: the lease (see parts/record.lua)
 -- ARGV[1] deadline, µs of this server's clock in 16 digits
--- ARGV    then for each claim: ttl in ms, in 12 digits and at most a tenth of the retention; owner token and instance
---         with a space between
+-- ARGV    then for each claim: ttl; owner token and instance (see parts/takes.lua)
 --
--- Returns the fence alone when there is one claim and it is granted. Else { now, answer, figure, … } with an answer
--- and a figure for each claim:
---   1, fence   granted; also when this token holds it already: same fence, ttl from now (rule 2)
---   0, wait    held by others, for \`wait\` ms at most
---   3, 0       the deadline has passed: nobody waits for this claim any more
---   4, 0       free, but others wait in line: ask with enqueue.lua
+-- Returns the fence alone when there is one claim and it is granted. Else { now, answer, figure, … } with an answer and a
+-- figure for each claim, as parts/takes.lua says
 -- The time of this server in µs, in 16 digits of text: compared as text, which for digits of the same length comes to
 -- the same, and written without the detour by numbers, of which Lua would not keep all digits. It is also the next
 -- fence, unless the last one was higher.
@@ -241,11 +235,22 @@ local stamp = time[1] .. string.sub('00000' .. time[2], -6)
 -- For how long a record outlives its use at least, what its expiry is set to, and how many digits of two stamps are
 -- the same when they are so near each other that it need not be set again.
 local RETENTION, KEEP, SAME = 86400000, 87400000, 7
+local reply, first, from = { 0 }, 1, 2
+-- Takes keys, each for one holder alone who does not wait, or says why not; one atomic step for each (rule 1). What
+-- nearly every claim meets, a key that is known and free, is done without a step too many. Needs first, where the leases
+-- begin in KEYS, and from, where in ARGV: for each a ttl in ms, in 12 digits and at most a tenth of the retention; owner
+-- token and instance with a space between. ARGV[1] is the deadline, µs of this server's clock in 16 digits. Adds to reply,
+-- for each claim, an answer and a figure:
+--   1, fence   granted; also when this token holds it already: same fence, ttl from now (rule 2)
+--   0, wait    held by others, for \`wait\` ms at most
+--   3, 0       the deadline has passed: nobody waits for this claim any more
+--   4, 0       free, but others wait in line: ask with enqueue.lua
 local late = stamp >= ARGV[1]
-local reply = { 0 }
-for i, lease in ipairs(KEYS) do
-  local ttl, owner = ARGV[2 * i], ARGV[2 * i + 1]
+for i = first, #KEYS do
+  local at = from + 2 * (i - first)
+  local lease, ttl, owner = KEYS[i], ARGV[at], ARGV[at + 1]
   local record = not late and redis.call('GET', lease)
+  local answer, figure
   if record and #record == 16 and record < stamp and not string.find(record, '%D') then
     local held = stamp .. ' ' .. stamp .. ' ' .. ttl .. ' 0000000000000 - ' .. owner
     if string.sub(record, 1, SAME) == string.sub(stamp, 1, SAME) then
@@ -253,12 +258,9 @@ for i, lease in ipairs(KEYS) do
     else
       redis.call('SET', lease, held, 'PX', KEEP)
     end
-    if #KEYS == 1 then
-      return stamp
-    end
-    reply[2 * i], reply[2 * i + 1] = 1, stamp
+    answer, figure = 1, stamp
   elseif late then
-    reply[2 * i], reply[2 * i + 1] = 3, 0
+    answer, figure = 3, 0
   else
 -- A lease is one string, its fields of fixed width so that they are read without searching:
 --    1-16  fence     the last one granted; the next is higher (rule 8)
@@ -320,17 +322,22 @@ end
       if now + ttl > till then
         write(lease, mine, now + ttl, sharedOf(record), string.sub(record, 62, 62), owner, ttl)
       end
-      reply[2 * i], reply[2 * i + 1] = 1, mine
+      answer, figure = 1, mine
     elseif busy > now then
-      reply[2 * i], reply[2 * i + 1] = 0, busy - now
+      answer, figure = 0, busy - now
     elseif hasLine(record) then
-      reply[2 * i], reply[2 * i + 1] = 4, 0
+      answer, figure = 4, 0
     else
       local mine = nextFence(record)
       write(lease, mine, now + ttl, 0, '-', owner, ttl)
-      reply[2 * i], reply[2 * i + 1] = 1, mine
+      answer, figure = 1, mine
     end
   end
+  reply[#reply + 1] = answer
+  reply[#reply + 1] = figure
+end
+if #KEYS == 1 and reply[2] == 1 then
+  return reply[3]
 end
 reply[1] = math.floor(tonumber(stamp) / 1000)
 return reply
@@ -504,6 +511,299 @@ if KEYS[3] and not mine and redis.call('EXISTS', KEYS[3]) == 1 then
 end
 local answer, figure = claim(KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5], record)
 return { now, answer, figure }
+`,
+  },
+  exchange: {
+    name: 'exchange',
+    sha1: '5c9c7a32665a007b4ef8020303cc079c622a0c4a',
+    source: `-- Frees keys, then takes keys, in one round trip: what release.lua and acquire.lua do, in this order, so that a claim
+-- behind the release of the same key finds it free.
+--
+-- KEYS    for each hold that is given back: the lease, its line; then for each claim: the lease
+-- ARGV[1] deadline of the claims, µs of this server's clock in 16 digits   ARGV[2] how many holds are given back
+-- ARGV    then for each hold: owner token and a space; then for each claim: ttl; owner token and instance
+--
+-- Returns the fence alone when one was freed and one granted. Else { now, outcome, …, answer, figure, … }
+-- The time of this server in µs, in 16 digits of text: compared as text, which for digits of the same length comes to
+-- the same, and written without the detour by numbers, of which Lua would not keep all digits. It is also the next
+-- fence, unless the last one was higher.
+local time = redis.call('TIME')
+if #time[1] ~= 10 then
+  return redis.error_reply('ERR the clock of this server is not set')
+end
+local stamp = time[1] .. string.sub('00000' .. time[2], -6)
+-- For how long a record outlives its use at least, what its expiry is set to, and how many digits of two stamps are
+-- the same when they are so near each other that it need not be set again.
+local RETENTION, KEEP, SAME = 86400000, 87400000, 7
+local holds, from = tonumber(ARGV[2]), 3
+-- Frees what is still the tokens' alone, and nothing else (rule 7), and gives it to the next in line. The fence stays
+-- behind (rule 8). Needs holds, how many; KEYS[1] and on: for each the lease, its line; ARGV[from] and on: for each the
+-- owner token and a space. Sets freed: for each 1 freed, 0 not this token's any more, 2 no telling.
+local freed = {}
+for i = 1, holds do
+  local lease, token = KEYS[2 * i - 1], ARGV[from + i - 1]
+  -- A value of another type is nobody else's trouble.
+  local record = redis.pcall('GET', lease)
+  freed[i] = type(record) == 'table' and 2 or 0
+  if freed[i] == 0 and record and string.sub(record, 64, 63 + #token) == token then
+    freed[i] = 1
+    local last = string.sub(record, 1, 16)
+    if string.sub(record, 62, 62) == '-' then
+      redis.call('SET', lease, last, 'KEEPTTL')
+    else
+      local line, me = KEYS[2 * i], nil
+-- The time of this server in µs, in 16 digits of text: compared as text, which for digits of the same length comes to
+-- the same, and written without the detour by numbers, of which Lua would not keep all digits. It is also the next
+-- fence, unless the last one was higher.
+local time = redis.call('TIME')
+if #time[1] ~= 10 then
+  return redis.error_reply('ERR the clock of this server is not set')
+end
+local stamp = time[1] .. string.sub('00000' .. time[2], -6)
+-- For how long a record outlives its use at least, what its expiry is set to, and how many digits of two stamps are
+-- the same when they are so near each other that it need not be set again.
+local RETENTION, KEEP, SAME = 86400000, 87400000, 7
+-- The first in line, served without a step too many. Needs lease, line, last (the last fence) and me (a token, or nil);
+-- sets served (a token, or nil when nobody was: the line is empty, or its head is one that takes more).
+local served
+local head = last < stamp and redis.call('ZPOPMIN', line)[1]
+if head then
+  local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
+  local heard = 1
+  if token ~= me then
+    local news = mode == 'g' and 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease or 'free ' .. token
+    heard = redis.pcall('PUBLISH', channel, news)
+  end
+  if mode == 'g' and type(heard) == 'number' and heard > 0 then
+    served = token
+    local owner = token .. ' ' .. instance
+    local held = stamp .. ' ' .. stamp .. ' ' .. ttl .. ' 0000000000000 L ' .. owner
+    if 10 * ttl > RETENTION or string.sub(last, 1, SAME) ~= string.sub(stamp, 1, SAME) then
+      redis.call('SET', lease, held, 'PX', math.max(KEEP, 10 * ttl))
+    else
+      redis.call('SET', lease, held, 'KEEPTTL')
+    end
+  end
+end
+      if not served then
+-- A lease is one string, its fields of fixed width so that they are read without searching:
+--    1-16  fence     the last one granted; the next is higher (rule 8)
+--   18-33  at        when it was granted or renewed, µs
+--   35-46  ttl       for how many ms from then one holder has the key alone, or it is kept taken
+--   48-60  shared    until when holders of permits may have the key, ms
+--      62  line      L when somebody may wait in line, else -
+--   64-    owner     its token, a space, its instance; a space alone while the key is only kept taken
+-- Nothing but the fence is left when the key is free and nobody waits. All times are of this server's clock; nobody
+-- else's takes part (rule 3). The record outlives its use by the retention, so that the next fence is higher even if
+-- the clock was set back.
+local now = math.floor(tonumber(stamp) / 1000)
+
+local function owns(record, token)
+  return string.sub(record, 64, 64 + #token) == token .. ' '
+end
+
+local function untilOf(record)
+  if not record or #record <= 16 then
+    return 0
+  end
+  -- What is no number is no record of ours: told where the next fence is made.
+  local at, ttl = tonumber(string.sub(record, 18, 33)), tonumber(string.sub(record, 35, 46))
+  return at and ttl and math.floor(at / 1000) + ttl or 0
+end
+
+local function sharedOf(record)
+  return record and tonumber(string.sub(record, 48, 60)) or 0
+end
+
+local function hasLine(record)
+  return record and string.sub(record, 62, 62) == 'L'
+end
+
+-- The fence of the next grant (rule 8).
+local function nextFence(record)
+  local last = record and string.sub(record, 1, 16) or ''
+  if record and (#last ~= 16 or string.find(last, '%D')) then
+    error('the value of this key is no lease')
+  end
+  return last < stamp and stamp or string.format('%016.0f', tonumber(last) + 1)
+end
+
+local function outlive(ttl)
+  return math.ceil(math.max(KEEP, 10 * ttl))
+end
+
+local function write(lease, fence, till, shared, line, owner, ttl)
+  local left = math.max(0, till - now)
+  -- Nobody has it alone: also not for a clock that is set back later.
+  local at = left > 0 and stamp or '0000000000000000'
+  local fields = string.format('%s %s %012.0f %013.0f %s %s', fence, at, left, shared, line, owner)
+  redis.call('SET', lease, fields, 'PX', outlive(math.max(ttl, left / 10)))
+end
+-- Those who wait in line: a sorted set, scored by when they began to wait, of
+--   "token ttl mode channel instance"
+-- mode g: the key is granted to it as soon as it is its turn, and it is told; h: it is told to ask.
+
+-- Gives a free key to the first in line who can be told. Who cannot be (its connection is gone) is passed over: a
+-- dead process in line costs nothing. Returns the token and the ttl of who has the key now, or nothing when the line
+-- has come to its end: until then \`me\`, if it stands there, would be served twice.
+local function serve(lease, line, record, me)
+  local theirs = nextFence(record)
+  while true do
+    local head = redis.call('ZPOPMIN', line)[1]
+    if not head then
+      return nil
+    end
+    local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
+    local heard = 0
+    if token ~= me then
+      local news = mode == 'g' and 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease or 'free ' .. token
+      heard = redis.pcall('PUBLISH', channel, news)
+    end
+    if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
+      write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
+      return token, tonumber(ttl), theirs
+    end
+  end
+end
+
+-- The same for a key that was held until now; frees it when there is nobody.
+local function pass(lease, line, record)
+  if not (hasLine(record) and serve(lease, line, record)) then
+    redis.call('SET', lease, string.sub(record, 1, 16), 'KEEPTTL')
+  end
+end
+
+-- \`waits\` says since how many µs a claimant waits, in which mode, and on which channel it is told.
+local function placeOf(token, ttl, instance, waits)
+  local since, mode, channel = string.match(waits, '^(%d+) (%a) (%S+)$')
+  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, since
+end
+
+local function stand(lease, line, record, token, ttl, instance, waits)
+  local place, since = placeOf(token, ttl, instance, waits)
+  redis.call('ZADD', line, tonumber(stamp) - since, place)
+  redis.call('PEXPIRE', line, outlive(ttl))
+  -- Without a record there is nothing to mark: it was evicted, and would be made anew without an end.
+  if record and not hasLine(record) then
+    redis.call('SETRANGE', lease, 61, 'L')
+  end
+end
+        pass(lease, line, record)
+      end
+    end
+  end
+end
+local reply = { 0 }
+for i = 1, holds do
+  reply[i + 1] = freed[i]
+end
+local first = 2 * holds + 1
+from = from + holds
+-- Takes keys, each for one holder alone who does not wait, or says why not; one atomic step for each (rule 1). What
+-- nearly every claim meets, a key that is known and free, is done without a step too many. Needs first, where the leases
+-- begin in KEYS, and from, where in ARGV: for each a ttl in ms, in 12 digits and at most a tenth of the retention; owner
+-- token and instance with a space between. ARGV[1] is the deadline, µs of this server's clock in 16 digits. Adds to reply,
+-- for each claim, an answer and a figure:
+--   1, fence   granted; also when this token holds it already: same fence, ttl from now (rule 2)
+--   0, wait    held by others, for \`wait\` ms at most
+--   3, 0       the deadline has passed: nobody waits for this claim any more
+--   4, 0       free, but others wait in line: ask with enqueue.lua
+local late = stamp >= ARGV[1]
+for i = first, #KEYS do
+  local at = from + 2 * (i - first)
+  local lease, ttl, owner = KEYS[i], ARGV[at], ARGV[at + 1]
+  local record = not late and redis.call('GET', lease)
+  local answer, figure
+  if record and #record == 16 and record < stamp and not string.find(record, '%D') then
+    local held = stamp .. ' ' .. stamp .. ' ' .. ttl .. ' 0000000000000 - ' .. owner
+    if string.sub(record, 1, SAME) == string.sub(stamp, 1, SAME) then
+      redis.call('SET', lease, held, 'KEEPTTL')
+    else
+      redis.call('SET', lease, held, 'PX', KEEP)
+    end
+    answer, figure = 1, stamp
+  elseif late then
+    answer, figure = 3, 0
+  else
+-- A lease is one string, its fields of fixed width so that they are read without searching:
+--    1-16  fence     the last one granted; the next is higher (rule 8)
+--   18-33  at        when it was granted or renewed, µs
+--   35-46  ttl       for how many ms from then one holder has the key alone, or it is kept taken
+--   48-60  shared    until when holders of permits may have the key, ms
+--      62  line      L when somebody may wait in line, else -
+--   64-    owner     its token, a space, its instance; a space alone while the key is only kept taken
+-- Nothing but the fence is left when the key is free and nobody waits. All times are of this server's clock; nobody
+-- else's takes part (rule 3). The record outlives its use by the retention, so that the next fence is higher even if
+-- the clock was set back.
+local now = math.floor(tonumber(stamp) / 1000)
+
+local function owns(record, token)
+  return string.sub(record, 64, 64 + #token) == token .. ' '
+end
+
+local function untilOf(record)
+  if not record or #record <= 16 then
+    return 0
+  end
+  -- What is no number is no record of ours: told where the next fence is made.
+  local at, ttl = tonumber(string.sub(record, 18, 33)), tonumber(string.sub(record, 35, 46))
+  return at and ttl and math.floor(at / 1000) + ttl or 0
+end
+
+local function sharedOf(record)
+  return record and tonumber(string.sub(record, 48, 60)) or 0
+end
+
+local function hasLine(record)
+  return record and string.sub(record, 62, 62) == 'L'
+end
+
+-- The fence of the next grant (rule 8).
+local function nextFence(record)
+  local last = record and string.sub(record, 1, 16) or ''
+  if record and (#last ~= 16 or string.find(last, '%D')) then
+    error('the value of this key is no lease')
+  end
+  return last < stamp and stamp or string.format('%016.0f', tonumber(last) + 1)
+end
+
+local function outlive(ttl)
+  return math.ceil(math.max(KEEP, 10 * ttl))
+end
+
+local function write(lease, fence, till, shared, line, owner, ttl)
+  local left = math.max(0, till - now)
+  -- Nobody has it alone: also not for a clock that is set back later.
+  local at = left > 0 and stamp or '0000000000000000'
+  local fields = string.format('%s %s %012.0f %013.0f %s %s', fence, at, left, shared, line, owner)
+  redis.call('SET', lease, fields, 'PX', outlive(math.max(ttl, left / 10)))
+end
+    local till = untilOf(record)
+    local busy = math.max(till, sharedOf(record))
+    if till > now and string.sub(record, 64) == owner then
+      local mine = string.sub(record, 1, 16)
+      if now + ttl > till then
+        write(lease, mine, now + ttl, sharedOf(record), string.sub(record, 62, 62), owner, ttl)
+      end
+      answer, figure = 1, mine
+    elseif busy > now then
+      answer, figure = 0, busy - now
+    elseif hasLine(record) then
+      answer, figure = 4, 0
+    else
+      local mine = nextFence(record)
+      write(lease, mine, now + ttl, 0, '-', owner, ttl)
+      answer, figure = 1, mine
+    end
+  end
+  reply[#reply + 1] = answer
+  reply[#reply + 1] = figure
+end
+if #reply == 4 and holds == 1 and reply[2] == 1 and reply[3] == 1 then
+  return reply[4]
+end
+reply[1] = math.floor(tonumber(stamp) / 1000)
+return reply
 `,
   },
   handOver: {
@@ -1128,22 +1428,26 @@ return freed and 1 or 0
   },
   release: {
     name: 'release',
-    sha1: 'c90d173fbc4fdd95590d1eb2672df34064a921ba',
-    source: `-- Frees what is still the tokens' alone, and nothing else (rule 7), and gives it to the next in line. The fence stays
--- behind (rule 8). Many in one round trip.
+    sha1: '032068cb074b5c8a22db25cd6740e7657389826e',
+    source: `-- Frees what is still the tokens' alone, and nothing else (rule 7), and gives it to the next in line. Many in one round
+-- trip.
 --
 -- KEYS    for each hold: the lease, its line
 -- ARGV    for each hold: owner token and a space
 --
 -- Returns an outcome when there is one hold, else { outcome, … }: 1 freed, 0 not this token's any more, 2 no telling
-local reply = {}
-for i = 1, #KEYS / 2 do
-  local lease, token = KEYS[2 * i - 1], ARGV[i]
+local holds, from = #ARGV, 1
+-- Frees what is still the tokens' alone, and nothing else (rule 7), and gives it to the next in line. The fence stays
+-- behind (rule 8). Needs holds, how many; KEYS[1] and on: for each the lease, its line; ARGV[from] and on: for each the
+-- owner token and a space. Sets freed: for each 1 freed, 0 not this token's any more, 2 no telling.
+local freed = {}
+for i = 1, holds do
+  local lease, token = KEYS[2 * i - 1], ARGV[from + i - 1]
   -- A value of another type is nobody else's trouble.
   local record = redis.pcall('GET', lease)
-  local outcome = type(record) == 'table' and 2 or 0
-  if outcome == 0 and record and string.sub(record, 64, 63 + #token) == token then
-    outcome = 1
+  freed[i] = type(record) == 'table' and 2 or 0
+  if freed[i] == 0 and record and string.sub(record, 64, 63 + #token) == token then
+    freed[i] = 1
     local last = string.sub(record, 1, 16)
     if string.sub(record, 62, 62) == '-' then
       redis.call('SET', lease, last, 'KEEPTTL')
@@ -1289,12 +1593,11 @@ end
       end
     end
   end
-  if #KEYS == 2 then
-    return outcome
-  end
-  reply[i] = outcome
 end
-return reply
+if holds == 1 then
+  return freed[1]
+end
+return freed
 `,
   },
   renewPermit: {

@@ -11,8 +11,8 @@ export class ServerTime {
   #heardAt = 0;
 
   /** Known, and not from so long ago that two clocks that run evenly could disagree about it. */
-  get isFresh(): boolean {
-    return this.#said !== undefined && performance.now() - this.#heardAt < FRESH;
+  isFreshAt(now: number): boolean {
+    return this.#said !== undefined && now - this.#heardAt < FRESH;
   }
 
   heard(serverMs: number): void {
@@ -26,8 +26,8 @@ export class ServerTime {
     this.#said = undefined;
   }
 
-  /** The millisecond of the server's clock before which `ms` from now will not have passed: rounded to be early. */
-  deadline(ms: number): number {
-    return Math.floor(this.#said! + performance.now() - this.#heardAt + ms);
+  /** The millisecond of the server's clock at which ours will not have reached `until` yet: rounded to be early. */
+  deadlineAt(until: number): number {
+    return Math.floor(this.#said! + until - this.#heardAt);
   }
 }

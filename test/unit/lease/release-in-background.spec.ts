@@ -31,6 +31,21 @@ describe('the release after a run', () => {
     expect(await world.isTaken('k')).toBe(false);
   });
 
+  it('may be sent with what follows; one that is waited for may not', async () => {
+    const { engine, store } = new World();
+    await engine.run('k', () => {});
+    await engine.run('k', () => {}, { awaitRelease: true });
+    await (await engine.acquire('k')).release();
+    await engine.run('k', () => {}, { minHold: 10 });
+    await settle();
+    expect(store.releases.map(({ how }) => how.relaxed ?? false)).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ]);
+  });
+
   it('is waited for by a shutdown, however many there are (rule 11)', async () => {
     const world = new World();
     const gates = [new Gate(), new Gate(), new Gate()];
