@@ -71,8 +71,16 @@ export interface ClaimantParts {
   readonly onFreed: (qualified: string) => void;
 }
 
-/** Told what came of a claim. */
-export type Settle = (answer: Holding | Refusal) => void;
+/** Who asked: told what came of a claim. */
+export interface Answered {
+  answered(answer: Holding | Refusal): void;
+}
+
+/** Told what came of a release that was a hand-over: whether the key was freed, or that there is no telling. */
+export interface HandedOver {
+  freed(isFreed: boolean): void;
+  unknown(): void;
+}
 
 export const unavailable = (cause: unknown): Refusal => ({
   granted: false,
@@ -93,11 +101,11 @@ export class Claimant {
   }
 
   /**
-   * One request to the store. Always settles: not to know is an answer too (rule 9).
+   * One request to the store. Always answers: not to know is an answer too (rule 9).
    *
    * @param onTurn - of one that waits: it may stand in line from now on
    */
-  claim(attempt: Attempt, patience: number, settle: Settle, onTurn?: OnTurn): void {
+  claim(attempt: Attempt, patience: number, asker: Answered, onTurn?: OnTurn): void {
     const { store, underWay, agenda } = this.#parts;
     const sent = this.#now();
     const claim = this.#claimOf(attempt, patience, sent);
@@ -111,11 +119,11 @@ export class Claimant {
       {
         answered: (answer) => {
           underWay.end();
-          settle(this.#read(attempt, sent, () => answer));
+          asker.answered(this.#read(attempt, sent, () => answer));
         },
         failed: (error) => {
           underWay.end();
-          settle(this.#failed(attempt, error));
+          asker.answered(this.#failed(attempt, error));
         },
         late: () => this.#late(attempt),
       },
@@ -124,37 +132,43 @@ export class Claimant {
   }
 
   /**
-   * Releases a key that is held here and claims it for the next of us in one request. Resolves with whether it was
-   * freed, or rejects when there is no telling; the claim is settled either way.
+   * Releases a key that is held here and claims it for the next of us in one request. `told` is told of the release,
+   * the next of the claim: both of them always, in this order.
    */
   handOver(
     hold: Hold,
     next: Attempt,
     patience: number,
-    settle: Settle,
+    asker: Answered,
     onTurn: OnTurn,
-  ): Promise<boolean> {
+    told: HandedOver,
+  ): void {
     const { store, agenda, underWay } = this.#parts;
     const sent = this.#now();
     const claim = this.#claimOf(next, patience, sent);
     next.inLine ??= sent;
     underWay.begin();
-    return new Promise<boolean>((resolve, reject) => {
-      askPatiently<HandOver>(agenda, patience, () => store.handOver!(hold, claim, onTurn), {
+    askPatiently<HandOver>(
+      agenda,
+      patience,
+      () => store.handOver!(hold, claim, onTurn),
+      {
         answered: (over) => {
+          const freed = freedBy(over);
+          if (freed === undefined) told.unknown();
+          else told.freed(freed);
+          asker.answered(this.#read(next, sent, () => over.answer));
           underWay.end();
-          settle(this.#read(next, sent, () => over.answer));
-          if (typeof over?.freed === 'boolean') resolve(over.freed);
-          else reject(new Error(NO_TELLING(store.name, over)));
         },
         failed: (error) => {
+          told.unknown();
+          asker.answered(this.#failed(next, error));
           underWay.end();
-          reject(error);
-          settle(this.#failed(next, error));
         },
         late: () => this.#late(next),
-      });
-    });
+      },
+      sent.mono,
+    );
   }
 
   /**
@@ -271,6 +285,16 @@ export class Claimant {
     // Not before its own release: that one may have more to say, as that the work is done.
     if (holding?.state === 'releasing') holding.afterRelease = () => this.giveBack(hold);
     else this.giveBack(hold);
+  }
+}
+
+/** An answer that throws when it is read is none (rule 12). */
+function freedBy(over: HandOver): boolean | undefined {
+  try {
+    const { freed } = over;
+    return typeof freed === 'boolean' ? freed : undefined;
+  } catch {
+    return undefined;
   }
 }
 

@@ -96,7 +96,7 @@ export class LeaseEngine {
       events: this.events,
       underWay: this.#underWay,
       onFreed,
-      handOver: (hold) => this.#contender.handOver(hold),
+      handOver: (hold, told) => this.#contender.handOver(hold, told),
     });
     this.#claimant = new Claimant({
       store,
@@ -373,7 +373,7 @@ export class LeaseEngine {
     const startedAt = this.#clock.now();
     options.signal?.throwIfAborted();
     const target = targets[0]!;
-    const isSimple = targets.length === 1 && options.wait === 0 && this.#closing === undefined;
+    const isSimple = targets.length === 1 && this.#closing === undefined;
     const entered = isSimple ? this.#enterAgain(target, options) : undefined;
     if (entered !== undefined) return settle(this.#handle([entered]));
     this.#underWay.begin();
@@ -397,7 +397,19 @@ export class LeaseEngine {
       const refuse = (): void => settled(this.#refused(target.key, unavailable(reason)));
       this.#backOut([answer]).then(refuse, failed);
     };
-    this.#contender.ask(this.#claimant.attempt(target, options, startedAt), answered, failed);
+    this.#seek(target, options, startedAt, answered, failed);
+  }
+
+  #seek(
+    target: Target,
+    options: ResolvedOptions,
+    startedAt: number,
+    found: (answer: Holding | Refusal) => void,
+    failed: (reason: unknown) => void,
+  ): void {
+    const attempt = this.#claimant.attempt(target, options, startedAt);
+    if (options.wait === 0) this.#contender.ask(attempt, found, failed);
+    else this.#contender.waitFor(attempt, startedAt + options.wait, found, failed);
   }
 
   /** All of the keys, in their order, or none of them. */
@@ -493,12 +505,9 @@ export class LeaseEngine {
     startedAt: number,
   ): Promise<Holding | Refusal> {
     if (this.#closing !== undefined) return unavailable(this.#closing.reason);
-    const attempt = this.#claimant.attempt(target, options, startedAt);
-    const answer = await (options.wait > 0
-      ? this.#contender.waitFor(attempt, startedAt + options.wait)
-      : new Promise<Holding | Refusal>((settle, fail) =>
-          this.#contender.ask(attempt, settle, fail),
-        ));
+    const answer = await new Promise<Holding | Refusal>((found, failed) =>
+      this.#seek(target, options, startedAt, found, failed),
+    );
     if (answer instanceof Holding) this.#acquired(answer, startedAt);
     return answer;
   }

@@ -1,5 +1,6 @@
 import type { Hold, LeaseStore, ReleaseHow } from '../stores/lease-store.js';
 import type { Agenda } from './agenda.js';
+import type { HandedOver } from './claimant.js';
 import type { LeaseEvents, ReleaseOutcome } from './events.js';
 import type { Holding } from './holding.js';
 import { askPatiently, patienceFor } from './patience.js';
@@ -16,7 +17,7 @@ export interface ReleaserParts {
   readonly underWay: UnderWay;
   readonly onFreed: (qualified: string) => void;
   /** Gives a key to the next of this process in the same request, if somebody here waits for it. */
-  readonly handOver: (hold: Hold) => Promise<boolean> | undefined;
+  readonly handOver: (hold: Hold, told: HandedOver) => boolean;
 }
 
 /** How a handle is let go: kept taken for its `minHold` unless said otherwise; relaxed when nobody waits for the answer. */
@@ -52,37 +53,30 @@ export class Releaser {
     const { agenda, underWay } = this.#parts;
     agenda.cancel(holding);
     underWay.begin();
-    const release = new Release(holding, minHold, isRelaxed, tell);
+    const release = new Release(this, holding, minHold, isRelaxed, tell);
     this.#underWay.set(holding.hold.key, release);
     // A renewal that overtook its release would be answered for a key that is not ours any more (rule 7).
-    if (holding.renewing === undefined) this.#send(release);
-    else void holding.renewing.then(() => this.#send(release));
+    if (holding.renewing === undefined) this.send(release);
+    else void holding.renewing.then(() => this.send(release));
   }
 
-  #send(release: Release): void {
+  send(release: Release): void {
     const { holding } = release;
     const { store, agenda, handOver } = this.#parts;
     const how = this.#how(release);
     const isFirst = ++release.tries === 1;
     const isPlain = how === PLAINLY || how === RELAXED;
-    const handed = isFirst && isPlain ? handOver(holding.hold) : undefined;
-    if (handed !== undefined) {
-      handed.then(
-        (freed) => this.#end(release, freed ? 'released' : 'lost', true),
-        () => this.#send(release),
-      );
-      return;
-    }
+    if (isFirst && isPlain && handOver(holding.hold, release)) return;
     const again = (): void => {
-      if (release.tries < TRIES) this.#send(release);
+      if (release.tries < TRIES) this.send(release);
       // Left to the ttl.
-      else this.#end(release, 'unknown');
+      else this.end(release, 'unknown');
     };
     askPatiently(agenda, patienceFor(holding.ttl), () => store.release(holding.hold, how), {
       answered: (freed) => {
-        if (freed === true) this.#end(release, 'released');
+        if (freed === true) this.end(release, 'released');
         // After a try without an answer, "not yours" may only mean that the first one worked.
-        else if (freed === false) this.#end(release, isFirst ? 'lost' : 'unknown');
+        else if (freed === false) this.end(release, isFirst ? 'lost' : 'unknown');
         else again();
       },
       failed: again,
@@ -100,7 +94,7 @@ export class Releaser {
     };
   }
 
-  #end(release: Release, outcome: ReleaseOutcome, isHandedOver = false): void {
+  end(release: Release, outcome: ReleaseOutcome, isHandedOver = false): void {
     const { holding } = release;
     const { events, onFreed, underWay } = this.#parts;
     if (this.#underWay.get(holding.hold.key) === release) this.#underWay.delete(holding.hold.key);
@@ -116,17 +110,26 @@ export class Releaser {
 }
 
 /** One holding on its way back. */
-class Release {
+class Release implements HandedOver {
   tries = 0;
   #isOver = false;
   #onOver: (() => void)[] | undefined;
 
   constructor(
+    private readonly releaser: Releaser,
     readonly holding: Holding,
     readonly minHold: number,
     readonly isRelaxed: boolean,
     private readonly tell: (outcome: ReleaseOutcome) => void,
   ) {}
+
+  freed(isFreed: boolean): void {
+    this.releaser.end(this, isFreed ? 'released' : 'lost', true);
+  }
+
+  unknown(): void {
+    this.releaser.send(this);
+  }
 
   /** Resolves when it has come to its end, whichever. */
   over(): Promise<void> {

@@ -9,7 +9,7 @@ import { loadSimulation } from './compile.mjs';
 
 const ENGINE = 'lib/lease/lease-engine.ts';
 const CLAIMANT = 'lib/lease/claimant.ts';
-const CONTENDER = 'lib/lease/contender.ts';
+const WAITER = 'lib/lease/waiter.ts';
 const RELEASER = 'lib/lease/releaser.ts';
 const HOLDING = 'lib/lease/holding.ts';
 const RENEWER = 'lib/lease/renewer.ts';
@@ -106,14 +106,32 @@ export const brokenEngines = [
   broken(
     'last come, first served',
     QUEUE,
-    'this.#places.push({ place, call });',
-    'this.#places.splice(this.#places[0] ? 1 : 0, 0, { place, call });',
+    'this.#waiters.push(waiter);',
+    'this.#waiters.splice(this.#waiters[0] ? 1 : 0, 0, waiter);',
   ),
   broken(
     'a wait that sleeps past its end',
-    CONTENDER,
-    'Math.min(queue.pause(place, answer), deadline - clock.now())',
-    'queue.pause(place, answer)',
+    WAITER,
+    'Math.min(queue.pause(this, answer), left)',
+    'queue.pause(this, answer)',
+  ),
+  broken(
+    'a hint that is lost while a claim is on the way',
+    WAITER,
+    'if (this.queue.hints !== this.#seen) return this.#look();',
+    '',
+  ),
+  broken(
+    'one who is next and is not called',
+    QUEUE,
+    'if (this.#waiters.length > 0) return this.#waiters[0]!.called();',
+    'if (this.#waiters.length > 0) return;',
+  ),
+  broken(
+    'a wait that does not end with its signal',
+    'lib/lease/seeker.ts',
+    'handleEvent(): void {\n    this.giveUp();',
+    'handleEvent(): void {',
   ),
   broken(
     'a shutdown that releases under running work',

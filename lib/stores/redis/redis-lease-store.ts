@@ -135,24 +135,43 @@ export class RedisLeaseStore implements LeaseStore {
     return this.#ask(claim, this.#line.enter(claim, onTurn));
   }
 
-  async handOver(hold: Hold, next: Claim, onTurn: OnTurn): Promise<HandOver> {
-    if (!this.#isReady || !this.#time.isFreshAt(performance.now())) {
-      // There is something to be done first for the claim; the release need not wait for it.
-      const freeing = this.release(hold, {});
-      const [freed, answer] = await Promise.all([freeing, this.enqueue(next, onTurn)]);
-      return { freed, answer };
+  handOver(hold: Hold, next: Claim, onTurn: OnTurn): Promise<HandOver> {
+    const until = performance.now() + next.patience;
+    if (!this.#isReady || !this.#time.isFreshAt(until - next.patience)) {
+      return this.#handOverSlowly(hold, next, onTurn);
     }
     const names = redisKeys(hold.key);
     this.#line.leave(hold.token);
     const place = this.#line.enter(next, onTurn);
-    const deadline = this.#time.deadlineAt(performance.now() + next.patience);
-    const reply = await this.#run(
-      this.#scripts.handOver,
-      [names.lease, names.line],
-      [micros(deadline), ...this.#claimArgs(next, place), wireToken(hold.token)],
+    const deadline = micros(this.#time.deadlineAt(until));
+    const args = [deadline, ...this.#claimArgs(next, place), wireToken(hold.token)];
+    return new Promise((resolve, reject) =>
+      this.#send(
+        this.#scripts.handOver,
+        [names.lease, names.line],
+        args,
+        (reply) => {
+          try {
+            resolve(this.#handedOver(reply, place));
+          } catch (error) {
+            reject(error);
+          }
+        },
+        reject,
+      ),
     );
+  }
+
+  /** There is something to be done first for the claim; the release need not wait for it. */
+  async #handOverSlowly(hold: Hold, next: Claim, onTurn: OnTurn): Promise<HandOver> {
+    const freeing = this.release(hold, {});
+    const [freed, answer] = await Promise.all([freeing, this.enqueue(next, onTurn)]);
+    return { freed, answer };
+  }
+
+  #handedOver(reply: unknown, place: Place): HandOver {
     if (isFence(reply)) {
-      this.#line.take(next.token);
+      this.#line.take(place.hold.token);
       return { freed: true, answer: { granted: true, fence: Number(reply) } };
     }
     const [now, freed, verdict, figure, ...more] = figures(reply) ?? [];

@@ -4,7 +4,7 @@ import type { Hold, OnTurn } from '../lease-store.js';
 import { hangUp } from './redis-connection.js';
 import { readToken } from './wire-token.js';
 
-/** Nobody waits any more: the connection is kept a little for the next who does. */
+/** Nobody waits any more: the connection is kept so long, and at most twice as long, for the next who does. */
 const IDLE = 60_000;
 
 export interface Place {
@@ -12,6 +12,8 @@ export interface Place {
   readonly onTurn: OnTurn;
   /** As it stands in the line, in Redis; unknown while no claim of it was sent to stand there. */
   inLine: string | undefined;
+  /** It has the key: what it is told from now on is old. */
+  isTaken: boolean;
 }
 
 /**
@@ -22,12 +24,14 @@ export class RedisLine {
   /** Where this process listens. */
   readonly channel = `nestjs-lease:${randomUUID()}`;
 
-  readonly #places = new Map<string, Place>();
   /**
-   * Tokens that were granted the key and have not given it back. The call may come after the answer to a claim that
-   * said so, by the other connection: it is of a turn that was taken.
+   * By token: who waits, and who was granted the key and has not given it back. The call may come after the answer to a
+   * claim that said so, by the other connection: it is of a turn that was taken.
    */
-  readonly #taken = new Set<string>();
+  readonly #places = new Map<string, Place>();
+  #waiting = 0;
+  /** Somebody has waited since the last look. */
+  #isUsed = false;
   #client: Redis | undefined;
   #isOpen = false;
   #idle: NodeJS.Timeout | undefined;
@@ -47,24 +51,29 @@ export class RedisLine {
     return this.#isOpen;
   }
 
+  /** The place of one who waits. */
   get(token: string): Place | undefined {
-    return this.#places.get(token);
+    const place = this.#places.get(token);
+    return place?.isTaken ? undefined : place;
   }
 
   /** From now on its turn is told to it. */
   enter(hold: Hold, onTurn: OnTurn): Place {
-    clearTimeout(this.#idle);
-    this.#idle = undefined;
+    this.#isUsed = true;
     if (this.#client === undefined) this.#open();
-    const place: Place = { hold, onTurn, inLine: this.#places.get(hold.token)?.inLine };
+    const before = this.get(hold.token);
+    if (before === undefined) this.#waiting++;
+    const place: Place = { hold, onTurn, inLine: before?.inLine, isTaken: false };
     this.#places.set(hold.token, place);
     return place;
   }
 
   /** It has the key: what it is told from now on is old. */
   take(token: string): void {
-    this.#taken.add(token);
-    this.#remove(token);
+    const place = this.get(token);
+    if (place === undefined) return;
+    place.isTaken = true;
+    this.#left();
   }
 
   /**
@@ -72,9 +81,10 @@ export class RedisLine {
    * it had.
    */
   leave(token: string): Place | undefined {
-    const place = this.#places.get(token);
-    this.#taken.delete(token);
-    this.#remove(token);
+    if (this.#places.size === 0) return undefined;
+    const place = this.get(token);
+    this.#places.delete(token);
+    if (place !== undefined) this.#left();
     return place;
   }
 
@@ -88,9 +98,19 @@ export class RedisLine {
     if (client !== undefined) await hangUp(client);
   }
 
-  #remove(token: string): void {
-    if (!this.#places.delete(token) || this.#places.size > 0) return;
-    this.#idle ??= setTimeout(() => void this.close(), this.idle).unref();
+  #left(): void {
+    if (--this.#waiting > 0 || this.#idle !== undefined) return;
+    this.#isUsed = false;
+    this.#idle = setTimeout(() => this.#look(), this.idle).unref();
+  }
+
+  /** One timer for as long as it is in use: to set it anew for every turn would cost more than the turn does. */
+  #look(): void {
+    this.#idle = undefined;
+    if (this.#waiting > 0) return;
+    if (!this.#isUsed) return void this.close();
+    this.#isUsed = false;
+    this.#idle = setTimeout(() => this.#look(), this.idle).unref();
   }
 
   #open(): void {
@@ -125,13 +145,13 @@ export class RedisLine {
 
   #callAll(): void {
     // Who is called may ask at once, and so take its place anew.
-    const called = [...this.#places.values()];
+    const called = [...this.#places.values()].filter(({ isTaken }) => !isTaken);
     for (const { onTurn } of called) onTurn();
   }
 
   #hear(news: string): void {
     const [what, ...rest] = news.split(' ');
-    if (what === 'free') return this.#places.get(readToken(rest[0] ?? ''))?.onTurn();
+    if (what === 'free') return this.get(readToken(rest[0] ?? ''))?.onTurn();
     const [figure, wire, ...name] = rest;
     const fence = Number(figure);
     if (what !== 'granted' || wire === undefined || !(Number.isSafeInteger(fence) && fence > 0)) {
@@ -139,10 +159,8 @@ export class RedisLine {
     }
     const token = readToken(wire);
     const place = this.#places.get(token);
-    if (place === undefined) {
-      if (!this.#taken.has(token)) this.onStray(name.join(' '), token);
-      return;
-    }
+    if (place === undefined) return this.onStray(name.join(' '), token);
+    if (place.isTaken) return;
     this.take(token);
     place.onTurn({ granted: true, fence });
   }
