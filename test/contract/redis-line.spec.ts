@@ -7,6 +7,7 @@ import type { Claim, Grant, Refusal } from '../../lib/stores/lease-store.js';
 import { subscriberFor } from '../../lib/stores/redis/redis-connection.js';
 import { RedisLeaseStore } from '../../lib/stores/redis/redis-lease-store.js';
 import { RedisLine } from '../../lib/stores/redis/redis-line.js';
+import { scripts } from '../../lib/stores/redis/scripts.js';
 import { claimOf, take } from '../support/claims.js';
 import { bulk, startFakeRedis } from '../support/fake-redis.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
@@ -148,6 +149,56 @@ describe('A waiter in line whose process is gone', () => {
     await store.release(held, {});
     await next.turn();
     expect(await admin.exists(line)).toBe(0);
+  });
+});
+
+describe('A waiter whose claim was long on its way', () => {
+  it('goes before those who asked after it, though they were in line first (rule 10)', async () => {
+    const proxy = await startFaultProxy(server.port);
+    closing.push(() => proxy.close());
+    const near = storeOf();
+    const far = storeOf(proxy.url);
+    const held = await take(near, 'lease/far', { ttl: LONG });
+    // Both know the server's clock and listen.
+    await Promise.all([
+      new Waiter(near, 'lease/far').stand(),
+      new Waiter(far, 'lease/far').stand(),
+    ]);
+    const first = new Waiter(far, 'lease/far');
+    const second = new Waiter(near, 'lease/far');
+    proxy.stall();
+    const since = performance.now();
+    const asked = first.ask();
+    await until(() => performance.now() - since > 30);
+    await second.stand();
+    proxy.heal();
+    await asked;
+    const order: string[] = [];
+    const line = await admin.zrange('lease:{far}:line', '0', '-1');
+    for (const place of line) order.push(place.split(' ')[0]!);
+    expect(order.slice(2)).toEqual([first.claim.token, second.claim.token]);
+    await near.release(held, {});
+  });
+
+  it('gains a second at most by a wrong idea of the clock, and never stands behind who comes later', async () => {
+    const held = await take(storeOf(), 'lease/clocks', { ttl: LONG });
+    const [lease, line] = ['lease:{clocks}', 'lease:{clocks}:line'];
+    const deadline = `${Date.now() + 60_000}000`;
+    const stand = (token: string, since: string): Promise<unknown> => {
+      const waits = `5000000 ${since} g nestjs-lease:nobody`;
+      const args = [deadline, token, '000000010000', 'i', waits];
+      return admin.eval(scripts.enqueue.source, 2, lease, line, ...args);
+    };
+    await stand('early', '1000000000000000');
+    await stand('late', '9999999999999999');
+    const began = await admin.zrange(line, '0', '-1', 'WITHSCORES');
+    const [early, late] = [Number(began[1]), Number(began[3])];
+    const [seconds, micros] = await admin.time();
+    const now = Number(seconds) * 1e6 + Number(micros);
+    expect(late - early).toBeGreaterThanOrEqual(1_000_000);
+    expect(late - early).toBeLessThan(1_100_000);
+    expect(late).toBeLessThanOrEqual(now - 5_000_000);
+    expect(held.key).toBe('lease/clocks');
   });
 });
 

@@ -12,6 +12,9 @@ import { startRedis, type RedisServer } from '../support/redis-server.js';
 const TTL = 600_000;
 /** As the scripts are given it. */
 const WIRE_TTL = String(TTL).padStart(12, '0');
+/** As late as can be: what a process knows of the server's clock is not modelled. */
+const LATEST = '9999999999999999';
+
 /** Those who are given the key when it is their turn, and those who are told to ask: see lua/parts/line.lua. */
 const GIVEN = ['a', 'b', 'ab', 'dead'] as const;
 const TOLD = ['c', 'd', 'cd', 'dead-too'] as const;
@@ -408,7 +411,8 @@ class Run {
   }
 
   #claim(who: Token, waitedMs: number): (string | number)[] {
-    return [who, WIRE_TTL, 'i', `${this.#waited(waitedMs)} ${modeOf(who)} ${channelOf(who)}`];
+    const waits = `${this.#waited(waitedMs)} ${LATEST} ${modeOf(who)} ${channelOf(who)}`;
+    return [who, WIRE_TTL, 'i', waits];
   }
 
   #place(who: Token, waitedMs: number): Place {

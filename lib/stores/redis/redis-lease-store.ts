@@ -298,7 +298,9 @@ export class RedisLeaseStore implements LeaseStore {
     // Who shares the key, or has to look first whether the work is done, is only told to ask.
     const mode = permits === 1 && once === undefined ? 'g' : 'h';
     place.inLine = `${token} ${wireTtl(ttl)} ${mode} ${this.#line.channel} ${instance}`;
-    return [token, wireTtl(ttl), instance, `${ms(waited * 1_000)} ${mode} ${this.#line.channel}`];
+    const since = this.#time.at(performance.now() - waited);
+    const waits = `${ms(waited * 1_000)} ${Math.floor(since * 1_000)} ${mode} ${this.#line.channel}`;
+    return [token, wireTtl(ttl), instance, waits];
   }
 
   /** Many claims, one command. */

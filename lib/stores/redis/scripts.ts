@@ -9,7 +9,7 @@ export interface LuaScript {
 export const scripts = {
   acquirePermit: {
     name: 'acquire-permit',
-    sha1: '03464e4dba6e8f58d87955542f34631e1fd82abe',
+    sha1: 'bbcc05ece95ab0b05a0ffd6743e7bce581d3c768',
     source: `-- Takes one of several permits of a key, or says why not. One atomic step (rule 1).
 --
 -- Holders of permits are members of a sorted set: token, scored by until; \`kept:<fence>\` for a permit that stays
@@ -119,15 +119,23 @@ local function pass(lease, line, record)
   end
 end
 
--- \`waits\` says since how many µs a claimant waits, in which mode, and on which channel it is told.
+-- When a claimant began to wait, as its place in line: \`waited\` µs before it sent its claim, which was \`since\` by what its
+-- process knows of this server's clock. The claim may have been on its way for long, and those who asked later are not to
+-- go first for that; but a process that is wrong about the clock gains a second at most, and nobody stands behind those who
+-- come later.
+local function began(waited, since)
+  local latest = tonumber(stamp) - waited
+  return math.max(latest - 1000000, math.min(latest, tonumber(since)))
+end
+-- \`waits\` says since how many µs a claimant waits, since when, in which mode, and on which channel it is told.
 local function placeOf(token, ttl, instance, waits)
-  local since, mode, channel = string.match(waits, '^(%d+) (%a) (%S+)$')
-  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, since
+  local waited, since, mode, channel = string.match(waits, '^(%d+) (%d+) (%a) (%S+)$')
+  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, began(waited, since)
 end
 
 local function stand(lease, line, record, token, ttl, instance, waits)
   local place, since = placeOf(token, ttl, instance, waits)
-  redis.call('ZADD', line, tonumber(stamp) - since, place)
+  redis.call('ZADD', line, since, place)
   redis.call('PEXPIRE', line, outlive(ttl))
   -- Without a record there is nothing to mark: it was evicted, and would be made anew without an end.
   if record and not hasLine(record) then
@@ -345,7 +353,7 @@ return reply
   },
   enqueue: {
     name: 'enqueue',
-    sha1: 'eeaaff36875186de68d3b85550a5a076db149357',
+    sha1: '4b8bc121caec231ef1dc9f35245af09a201248a2',
     source: `-- Takes a key for one holder alone, or puts the claimant in line, or says that its unit of work is done. One atomic
 -- step (rule 1).
 --
@@ -452,15 +460,23 @@ local function pass(lease, line, record)
   end
 end
 
--- \`waits\` says since how many µs a claimant waits, in which mode, and on which channel it is told.
+-- When a claimant began to wait, as its place in line: \`waited\` µs before it sent its claim, which was \`since\` by what its
+-- process knows of this server's clock. The claim may have been on its way for long, and those who asked later are not to
+-- go first for that; but a process that is wrong about the clock gains a second at most, and nobody stands behind those who
+-- come later.
+local function began(waited, since)
+  local latest = tonumber(stamp) - waited
+  return math.max(latest - 1000000, math.min(latest, tonumber(since)))
+end
+-- \`waits\` says since how many µs a claimant waits, since when, in which mode, and on which channel it is told.
 local function placeOf(token, ttl, instance, waits)
-  local since, mode, channel = string.match(waits, '^(%d+) (%a) (%S+)$')
-  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, since
+  local waited, since, mode, channel = string.match(waits, '^(%d+) (%d+) (%a) (%S+)$')
+  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, began(waited, since)
 end
 
 local function stand(lease, line, record, token, ttl, instance, waits)
   local place, since = placeOf(token, ttl, instance, waits)
-  redis.call('ZADD', line, tonumber(stamp) - since, place)
+  redis.call('ZADD', line, since, place)
   redis.call('PEXPIRE', line, outlive(ttl))
   -- Without a record there is nothing to mark: it was evicted, and would be made anew without an end.
   if record and not hasLine(record) then
@@ -515,7 +531,7 @@ return { now, answer, figure }
   },
   exchange: {
     name: 'exchange',
-    sha1: '5c9c7a32665a007b4ef8020303cc079c622a0c4a',
+    sha1: 'abe97506236c106abec44ebb2cf1f1ca8a2aa317',
     source: `-- Frees keys, then takes keys, in one round trip: what release.lua and acquire.lua do, in this order, so that a claim
 -- behind the release of the same key finds it free.
 --
@@ -673,15 +689,23 @@ local function pass(lease, line, record)
   end
 end
 
--- \`waits\` says since how many µs a claimant waits, in which mode, and on which channel it is told.
+-- When a claimant began to wait, as its place in line: \`waited\` µs before it sent its claim, which was \`since\` by what its
+-- process knows of this server's clock. The claim may have been on its way for long, and those who asked later are not to
+-- go first for that; but a process that is wrong about the clock gains a second at most, and nobody stands behind those who
+-- come later.
+local function began(waited, since)
+  local latest = tonumber(stamp) - waited
+  return math.max(latest - 1000000, math.min(latest, tonumber(since)))
+end
+-- \`waits\` says since how many µs a claimant waits, since when, in which mode, and on which channel it is told.
 local function placeOf(token, ttl, instance, waits)
-  local since, mode, channel = string.match(waits, '^(%d+) (%a) (%S+)$')
-  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, since
+  local waited, since, mode, channel = string.match(waits, '^(%d+) (%d+) (%a) (%S+)$')
+  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, began(waited, since)
 end
 
 local function stand(lease, line, record, token, ttl, instance, waits)
   local place, since = placeOf(token, ttl, instance, waits)
-  redis.call('ZADD', line, tonumber(stamp) - since, place)
+  redis.call('ZADD', line, since, place)
   redis.call('PEXPIRE', line, outlive(ttl))
   -- Without a record there is nothing to mark: it was evicted, and would be made anew without an end.
   if record and not hasLine(record) then
@@ -808,7 +832,7 @@ return reply
   },
   handOver: {
     name: 'hand-over',
-    sha1: 'c63cced1f97f7be948352c0ca563cef0c760a677',
+    sha1: 'f13499181f20e2df50f875d413c9f51484460264',
     source: `-- Frees a key and claims it again for the next of the same process, in one step: those of other processes who came
 -- before it go first.
 --
@@ -837,9 +861,17 @@ if freed and due then
   local last, me, ttl = string.sub(record, 1, 16), ARGV[2], ARGV[3]
   if string.sub(record, 62, 62) == 'L' then
     if ARGV[5] ~= '' then
-      local since, mode, channel = string.match(ARGV[5], '^(%d+) (%a) (%S+)$')
+-- When a claimant began to wait, as its place in line: \`waited\` µs before it sent its claim, which was \`since\` by what its
+-- process knows of this server's clock. The claim may have been on its way for long, and those who asked later are not to
+-- go first for that; but a process that is wrong about the clock gains a second at most, and nobody stands behind those who
+-- come later.
+local function began(waited, since)
+  local latest = tonumber(stamp) - waited
+  return math.max(latest - 1000000, math.min(latest, tonumber(since)))
+end
+      local waited, since, mode, channel = string.match(ARGV[5], '^(%d+) (%d+) (%a) (%S+)$')
       local place = me .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. ARGV[4]
-      redis.call('ZADD', line, tonumber(stamp) - since, place)
+      redis.call('ZADD', line, began(waited, since), place)
     end
 -- The first in line, served without a step too many. Needs lease, line, last (the last fence) and me (a token, or nil);
 -- sets served (a token, or nil when nobody was: the line is empty, or its head is one that takes more).
@@ -966,15 +998,23 @@ local function pass(lease, line, record)
   end
 end
 
--- \`waits\` says since how many µs a claimant waits, in which mode, and on which channel it is told.
+-- When a claimant began to wait, as its place in line: \`waited\` µs before it sent its claim, which was \`since\` by what its
+-- process knows of this server's clock. The claim may have been on its way for long, and those who asked later are not to
+-- go first for that; but a process that is wrong about the clock gains a second at most, and nobody stands behind those who
+-- come later.
+local function began(waited, since)
+  local latest = tonumber(stamp) - waited
+  return math.max(latest - 1000000, math.min(latest, tonumber(since)))
+end
+-- \`waits\` says since how many µs a claimant waits, since when, in which mode, and on which channel it is told.
 local function placeOf(token, ttl, instance, waits)
-  local since, mode, channel = string.match(waits, '^(%d+) (%a) (%S+)$')
-  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, since
+  local waited, since, mode, channel = string.match(waits, '^(%d+) (%d+) (%a) (%S+)$')
+  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, began(waited, since)
 end
 
 local function stand(lease, line, record, token, ttl, instance, waits)
   local place, since = placeOf(token, ttl, instance, waits)
-  redis.call('ZADD', line, tonumber(stamp) - since, place)
+  redis.call('ZADD', line, since, place)
   redis.call('PEXPIRE', line, outlive(ttl))
   -- Without a record there is nothing to mark: it was evicted, and would be made anew without an end.
   if record and not hasLine(record) then
@@ -1059,7 +1099,7 @@ return {
   },
   leave: {
     name: 'leave',
-    sha1: 'e8a5f166d3ebddfa9d25544071204736906f05b8',
+    sha1: '68cf2ecd12a9cf3ab8357d8114d444d79f77edcd',
     source: `-- Takes a claimant out of the line, and frees the key if it was granted to it in the meantime. A turn that it was
 -- told of and does not take goes to the next.
 --
@@ -1165,15 +1205,23 @@ local function pass(lease, line, record)
   end
 end
 
--- \`waits\` says since how many µs a claimant waits, in which mode, and on which channel it is told.
+-- When a claimant began to wait, as its place in line: \`waited\` µs before it sent its claim, which was \`since\` by what its
+-- process knows of this server's clock. The claim may have been on its way for long, and those who asked later are not to
+-- go first for that; but a process that is wrong about the clock gains a second at most, and nobody stands behind those who
+-- come later.
+local function began(waited, since)
+  local latest = tonumber(stamp) - waited
+  return math.max(latest - 1000000, math.min(latest, tonumber(since)))
+end
+-- \`waits\` says since how many µs a claimant waits, since when, in which mode, and on which channel it is told.
 local function placeOf(token, ttl, instance, waits)
-  local since, mode, channel = string.match(waits, '^(%d+) (%a) (%S+)$')
-  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, since
+  local waited, since, mode, channel = string.match(waits, '^(%d+) (%d+) (%a) (%S+)$')
+  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, began(waited, since)
 end
 
 local function stand(lease, line, record, token, ttl, instance, waits)
   local place, since = placeOf(token, ttl, instance, waits)
-  redis.call('ZADD', line, tonumber(stamp) - since, place)
+  redis.call('ZADD', line, since, place)
   redis.call('PEXPIRE', line, outlive(ttl))
   -- Without a record there is nothing to mark: it was evicted, and would be made anew without an end.
   if record and not hasLine(record) then
@@ -1217,7 +1265,7 @@ return held and 1 or 0
   },
   releaseWith: {
     name: 'release-with',
-    sha1: '93520196f6479e5c1d9241b12e74dcf4da4056e3',
+    sha1: '7cddf4b8107178317a7f23fb9e879386de3d1c50',
     source: `-- Frees what the token still holds, and nothing else (rule 7), where there is more to it than in release.lua: a
 -- permit, a place that stays taken, a unit of work that is done. The fence stays behind (rule 8).
 --
@@ -1326,15 +1374,23 @@ local function pass(lease, line, record)
   end
 end
 
--- \`waits\` says since how many µs a claimant waits, in which mode, and on which channel it is told.
+-- When a claimant began to wait, as its place in line: \`waited\` µs before it sent its claim, which was \`since\` by what its
+-- process knows of this server's clock. The claim may have been on its way for long, and those who asked later are not to
+-- go first for that; but a process that is wrong about the clock gains a second at most, and nobody stands behind those who
+-- come later.
+local function began(waited, since)
+  local latest = tonumber(stamp) - waited
+  return math.max(latest - 1000000, math.min(latest, tonumber(since)))
+end
+-- \`waits\` says since how many µs a claimant waits, since when, in which mode, and on which channel it is told.
 local function placeOf(token, ttl, instance, waits)
-  local since, mode, channel = string.match(waits, '^(%d+) (%a) (%S+)$')
-  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, since
+  local waited, since, mode, channel = string.match(waits, '^(%d+) (%d+) (%a) (%S+)$')
+  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, began(waited, since)
 end
 
 local function stand(lease, line, record, token, ttl, instance, waits)
   local place, since = placeOf(token, ttl, instance, waits)
-  redis.call('ZADD', line, tonumber(stamp) - since, place)
+  redis.call('ZADD', line, since, place)
   redis.call('PEXPIRE', line, outlive(ttl))
   -- Without a record there is nothing to mark: it was evicted, and would be made anew without an end.
   if record and not hasLine(record) then
@@ -1428,7 +1484,7 @@ return freed and 1 or 0
   },
   release: {
     name: 'release',
-    sha1: '032068cb074b5c8a22db25cd6740e7657389826e',
+    sha1: 'cdbed4e924c4f1bf991ae37986c6713a50a29d68',
     source: `-- Frees what is still the tokens' alone, and nothing else (rule 7), and gives it to the next in line. Many in one round
 -- trip.
 --
@@ -1574,15 +1630,23 @@ local function pass(lease, line, record)
   end
 end
 
--- \`waits\` says since how many µs a claimant waits, in which mode, and on which channel it is told.
+-- When a claimant began to wait, as its place in line: \`waited\` µs before it sent its claim, which was \`since\` by what its
+-- process knows of this server's clock. The claim may have been on its way for long, and those who asked later are not to
+-- go first for that; but a process that is wrong about the clock gains a second at most, and nobody stands behind those who
+-- come later.
+local function began(waited, since)
+  local latest = tonumber(stamp) - waited
+  return math.max(latest - 1000000, math.min(latest, tonumber(since)))
+end
+-- \`waits\` says since how many µs a claimant waits, since when, in which mode, and on which channel it is told.
 local function placeOf(token, ttl, instance, waits)
-  local since, mode, channel = string.match(waits, '^(%d+) (%a) (%S+)$')
-  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, since
+  local waited, since, mode, channel = string.match(waits, '^(%d+) (%d+) (%a) (%S+)$')
+  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, began(waited, since)
 end
 
 local function stand(lease, line, record, token, ttl, instance, waits)
   local place, since = placeOf(token, ttl, instance, waits)
-  redis.call('ZADD', line, tonumber(stamp) - since, place)
+  redis.call('ZADD', line, since, place)
   redis.call('PEXPIRE', line, outlive(ttl))
   -- Without a record there is nothing to mark: it was evicted, and would be made anew without an end.
   if record and not hasLine(record) then

@@ -16,9 +16,10 @@ if freed and due then
   local last, me, ttl = string.sub(record, 1, 16), ARGV[2], ARGV[3]
   if string.sub(record, 62, 62) == 'L' then
     if ARGV[5] ~= '' then
-      local since, mode, channel = string.match(ARGV[5], '^(%d+) (%a) (%S+)$')
+      --@ include began
+      local waited, since, mode, channel = string.match(ARGV[5], '^(%d+) (%d+) (%a) (%S+)$')
       local place = me .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. ARGV[4]
-      redis.call('ZADD', line, tonumber(stamp) - since, place)
+      redis.call('ZADD', line, began(waited, since), place)
     end
     --@ include head
     if served == me then

@@ -36,4 +36,21 @@ describe('What is known of the clock of a server', () => {
       expect(deadline).toBeLessThanOrEqual(1_100 + performance.now() - before);
     }
   });
+
+  it('is known best by the fastest answer of late', () => {
+    const time = new ServerTime();
+    const moment = performance.now();
+    time.heard(1_000_000);
+    const byFirst = time.at(moment);
+    // Said long before it was heard.
+    time.heard(500_000);
+    expect(time.at(moment)).toBe(byFirst);
+    time.heard(2_000_000);
+    expect(time.at(moment)).toBeGreaterThan(byFirst + 900_000);
+    // Never behind what was said, never ahead of it by more than what passed since.
+    expect(time.at(performance.now())).toBeGreaterThanOrEqual(2_000_000);
+    time.forget();
+    time.heard(3_000);
+    expect(time.at(moment)).toBeLessThanOrEqual(3_000);
+  });
 });

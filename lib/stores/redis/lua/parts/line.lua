@@ -32,15 +32,16 @@ local function pass(lease, line, record)
   end
 end
 
--- `waits` says since how many µs a claimant waits, in which mode, and on which channel it is told.
+--@ include began
+-- `waits` says since how many µs a claimant waits, since when, in which mode, and on which channel it is told.
 local function placeOf(token, ttl, instance, waits)
-  local since, mode, channel = string.match(waits, '^(%d+) (%a) (%S+)$')
-  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, since
+  local waited, since, mode, channel = string.match(waits, '^(%d+) (%d+) (%a) (%S+)$')
+  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, began(waited, since)
 end
 
 local function stand(lease, line, record, token, ttl, instance, waits)
   local place, since = placeOf(token, ttl, instance, waits)
-  redis.call('ZADD', line, tonumber(stamp) - since, place)
+  redis.call('ZADD', line, since, place)
   redis.call('PEXPIRE', line, outlive(ttl))
   -- Without a record there is nothing to mark: it was evicted, and would be made anew without an end.
   if record and not hasLine(record) then
