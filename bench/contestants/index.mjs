@@ -52,6 +52,7 @@ export const contestants = [
 
   contestant('floor', 'raw-set-nx.mjs', FLOOR.cycle, 'cycle'),
   contestant('floor', 'raw-fenced.mjs', 'raw fenced', 'cycle'),
+  contestant('floor', 'raw-our-scripts.mjs', 'raw, our scripts', 'cycle'),
   contestant('floor', 'raw-push-queue.mjs', FLOOR.waiting, 'waiting'),
   contestant('floor', 'raw-poll.mjs', 'raw 10 ms poll', 'waiting', EQUAL_POLL),
 

@@ -14,6 +14,13 @@ export async function cycles({ cycle }, { key, ms }) {
   return { count, us: now() - start };
 }
 
+/** The same, with the processor time that it takes. */
+export async function cyclesProfiled(contestant, params) {
+  const before = process.cpuUsage();
+  const figures = await cycles(contestant, params);
+  return { ...figures, ...process.cpuUsage(before) };
+}
+
 /** Only the time in which the caller waits: what it left to be done meanwhile has time to end before the next. */
 export async function callerWaits({ cycle }, { key, ms, gap = 300 }) {
   const until = now() + ms * 1e3;

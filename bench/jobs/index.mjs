@@ -1,5 +1,5 @@
 import { calls } from './calls.mjs';
-import { callerWaits, cycles, cyclesOnManyKeys } from './cycles.mjs';
+import { callerWaits, cycles, cyclesOnManyKeys, cyclesProfiled } from './cycles.mjs';
 import { keepHolding, letGo, takeMany } from './holding.mjs';
 import { takeOne, told } from './told.mjs';
 import { warmUp } from './warm-up.mjs';
@@ -11,6 +11,7 @@ export const jobs = {
   calls,
   cycles,
   cyclesOnManyKeys,
+  cyclesProfiled,
   keepHolding,
   letGo,
   takeMany,

@@ -13,6 +13,7 @@ const comparisons = (results) => [
     spreadOf: ({ ratio }) => ratio,
     isMoreBetter: true,
   },
+  timed('20 waiters, 1 process, one core', results.waiters?.onePinned),
   timed('20 waiters, 1 process', results.waiters?.one),
   timed('20 waiters, 1 process, paused', results.waiters?.onePaused),
   timed('20 waiters, 4 processes', results.waiters?.four),

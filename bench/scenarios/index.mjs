@@ -3,6 +3,7 @@ import growth from './growth.mjs';
 import holding from './holding.mjs';
 import hundredKeys from './hundred-keys.mjs';
 import pipelining from './pipelining.mjs';
+import profile from './profile.mjs';
 import sequential from './sequential.mjs';
 import stores from './stores.mjs';
 import told from './told.mjs';
@@ -14,6 +15,7 @@ import waiters from './waiters.mjs';
  */
 export const scenarios = [
   sequential,
+  profile,
   hundredKeys,
   waiters,
   decorator,

@@ -1,5 +1,6 @@
 import { FLOOR, OURS } from '../contestants/index.mjs';
 import { now } from '../harness/clock.mjs';
+import { pin, unpin } from '../harness/cores.mjs';
 import { against, interleave } from '../harness/rounds.mjs';
 import { median, sum } from '../harness/statistics.mjs';
 import { figuresOf } from '../harness/turns.mjs';
@@ -12,13 +13,14 @@ const WAITERS = 20;
 const PAUSE = [1, 3];
 
 const VARIANTS = [
+  { id: 'onePinned', processes: 1, isPinned: true, title: '1 process, on one core with Redis' },
   { id: 'one', processes: 1, title: '1 process, no pause' },
   { id: 'onePaused', processes: 1, pauseMs: PAUSE, title: '1 process, 1–3 ms between turns' },
   { id: 'four', processes: 4, title: '4 processes, no pause' },
   { id: 'fourPaused', processes: 4, pauseMs: PAUSE, title: '4 processes, 1–3 ms between turns' },
 ];
 
-const WHOLE = { rounds: 9, warmup: 1, peersEvery: 4, turnsEach: 25, capMs: 1_200 };
+const WHOLE = { rounds: 13, warmup: 1, peersEvery: 6, turnsEach: 25, capMs: 1_200 };
 const QUICK = { rounds: 3, warmup: 1, peersEvery: 3, turnsEach: 8, capMs: 300 };
 
 export default {
@@ -31,8 +33,9 @@ export default {
     'one turn of the event loop. The wait is from asking to the beginning of the work; the gap from the end of ' +
     'one’s work to the beginning of the work of the next, who was waiting. A waiter is overtaken when one that ' +
     'asked later, in any process, gets its turn first. Fairness is the turns of the process with the fewest over ' +
-    'those of the one with the most, when half of all were taken. Peers take part in three of the rounds. A quick ' +
-    'run has only run() and the floor.',
+    'those of the one with the most, when half of all were taken. Waiters that pause for 2 ms after a turn ask, all ' +
+    'together, once in 100 µs: whoever is faster than that waits for them. Peers take part in three of the rounds. A ' +
+    'quick run has only run() and the floor.',
 
   async run(bench) {
     const plan = bench.plan(WHOLE, QUICK);
@@ -48,9 +51,10 @@ export default {
     const measure = (entrant, variant) =>
       measureWaiters(fleet, entrant, { ...plan, waiters: WAITERS, ...variant });
     await bench.warmUp(fleet, entrants);
-    await warmUpWaiting(fleet, entrants, 100);
+    await warmUpWaiting(fleet, entrants, 300);
     const result = {};
-    for (const { id, processes, pauseMs } of VARIANTS) {
+    for (const { id, processes, pauseMs, isPinned } of VARIANTS) {
+      (isPinned ? pin : unpin)([redis.pid, ...fleet.pids]);
       const byName = await interleave(entrants, plan, (entrant, round) =>
         measure(entrant, { key: `${entrant.name}:${id}:${round}`, processes, pauseMs }),
       );

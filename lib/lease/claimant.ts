@@ -11,7 +11,7 @@ import type {
 import type { Agenda } from './agenda.js';
 import type { Holding } from './holding.js';
 import type { Target } from './key.js';
-import { askPatiently, patienceFor, withPatience } from './patience.js';
+import { askPatiently, patienceFor, withPatience, type Asker } from './patience.js';
 import type { ResolvedOptions } from './resolve-options.js';
 import { Trust } from './trust.js';
 import type { UnderWay } from './under-way.js';
@@ -112,23 +112,10 @@ export class Claimant {
     const enqueues = onTurn !== undefined && store.enqueue !== undefined;
     if (enqueues) attempt.inLine ??= sent;
     underWay.begin();
-    askPatiently(
-      agenda,
-      patience,
-      () => (enqueues ? store.enqueue!(claim, onTurn) : store.acquire(claim)),
-      {
-        answered: (answer) => {
-          underWay.end();
-          asker.answered(this.#read(attempt, sent, () => answer));
-        },
-        failed: (error) => {
-          underWay.end();
-          asker.answered(this.#failed(attempt, error));
-        },
-        late: () => this.#late(attempt),
-      },
-      sent.mono,
-    );
+    const ask = (): Promise<Grant | Refusal> =>
+      enqueues ? store.enqueue!(claim, onTurn) : store.acquire(claim);
+    const inFlight = new ClaimInFlight(this, attempt, sent, asker);
+    askPatiently(agenda, patience, ask, inFlight, sent.mono);
   }
 
   /**
@@ -148,24 +135,24 @@ export class Claimant {
     const claim = this.#claimOf(next, patience, sent);
     next.inLine ??= sent;
     underWay.begin();
+    const inFlight = new ClaimInFlight(this, next, sent, asker);
     askPatiently<HandOver>(
       agenda,
       patience,
       () => store.handOver!(hold, claim, onTurn),
       {
         answered: (over) => {
-          const freed = freedBy(over);
+          const { freed, answer, error } = readOut(over);
           if (freed === undefined) told.unknown();
           else told.freed(freed);
-          asker.answered(this.#read(next, sent, () => over.answer));
-          underWay.end();
+          if (error === undefined) inFlight.answered(answer!);
+          else inFlight.failed(error);
         },
         failed: (error) => {
           told.unknown();
-          asker.answered(this.#failed(next, error));
-          underWay.end();
+          inFlight.failed(error);
         },
-        late: () => this.#late(next),
+        late: () => inFlight.late(),
       },
       sent.mono,
     );
@@ -179,7 +166,7 @@ export class Claimant {
     const { agenda } = this.#parts;
     const { hold, inLine } = attempt;
     // It had it, and has given it back or lost it: whatever this tells of is nobody's.
-    if (attempt.holding !== undefined) return this.#late(attempt);
+    if (attempt.holding !== undefined) return this.late(attempt);
     if (attempt.over) return this.giveBack(hold);
     if (inLine === undefined) return;
     const trust = new Trust(agenda.clock, inLine.mono, inLine.wall, hold.ttl);
@@ -226,13 +213,20 @@ export class Claimant {
     return once === undefined ? claim : { ...claim, once };
   }
 
-  /** An answer that throws when it is read is none (rule 12). */
-  #read(attempt: Attempt, sent: Sent, answer: () => Grant | Refusal): Holding | Refusal {
+  /** @internal An answer that throws when it is read is none (rule 12). */
+  read(attempt: Attempt, sent: Sent, answer: Grant | Refusal): Holding | Refusal {
+    this.#parts.underWay.end();
     try {
-      return this.#answered(attempt, sent, answer());
+      return this.#answered(attempt, sent, answer);
     } catch (error) {
       return this.#failed(attempt, error);
     }
+  }
+
+  /** @internal */
+  failed(attempt: Attempt, error: unknown): Holding | Refusal {
+    this.#parts.underWay.end();
+    return this.#failed(attempt, error);
   }
 
   #answered(attempt: Attempt, sent: Sent, answer: Grant | Refusal | undefined): Holding | Refusal {
@@ -243,7 +237,7 @@ export class Claimant {
       if (isGrant(answer) && !holding.renewed(sent.mono, sent.wall, hold.ttl)) {
         // Lost meanwhile, and perhaps granted anew.
         attempt.inDoubt = true;
-        this.#late(attempt);
+        this.late(attempt);
       }
       return holding;
     }
@@ -251,7 +245,7 @@ export class Claimant {
       const trust = new Trust(agenda.clock, sent.mono, sent.wall, hold.ttl);
       attempt.inDoubt = attempt.over || trust.remaining <= 0;
       if (!attempt.inDoubt) return this.#hold(attempt, answer.fence, trust, sent);
-      this.#late(attempt);
+      this.late(attempt);
       return unavailable(new Error(SLOW_GRANT(hold.ttl)));
     }
     if (isRefusal(answer)) return withoutNonsense(answer);
@@ -262,7 +256,7 @@ export class Claimant {
   #failed(attempt: Attempt, error: unknown): Holding | Refusal {
     if (attempt.holding !== undefined) return attempt.holding;
     attempt.inDoubt = true;
-    this.#late(attempt);
+    this.late(attempt);
     return unavailable(error);
   }
 
@@ -279,8 +273,8 @@ export class Claimant {
     return attempt.holding;
   }
 
-  /** An answer came after its time: unless the attempt goes on or has its lease, it is given back (rule 2). */
-  #late({ over, holding, hold }: Attempt): void {
+  /** @internal An answer came after its time: unless the attempt goes on or has its lease, it is given back (rule 2). */
+  late({ over, holding, hold }: Attempt): void {
     if (!over || holding?.state === 'held') return;
     // Not before its own release: that one may have more to say, as that the work is done.
     if (holding?.state === 'releasing') holding.afterRelease = () => this.giveBack(hold);
@@ -288,13 +282,35 @@ export class Claimant {
   }
 }
 
+/** A claim that the store has been asked for. */
+class ClaimInFlight implements Asker<Grant | Refusal> {
+  constructor(
+    private readonly claimant: Claimant,
+    private readonly attempt: Attempt,
+    private readonly sent: Sent,
+    private readonly asker: Answered,
+  ) {}
+
+  answered(answer: Grant | Refusal): void {
+    this.asker.answered(this.claimant.read(this.attempt, this.sent, answer));
+  }
+
+  failed(error: unknown): void {
+    this.asker.answered(this.claimant.failed(this.attempt, error));
+  }
+
+  late(): void {
+    this.claimant.late(this.attempt);
+  }
+}
+
 /** An answer that throws when it is read is none (rule 12). */
-function freedBy(over: HandOver): boolean | undefined {
+function readOut(over: HandOver): Partial<HandOver> & { readonly error?: unknown } {
   try {
-    const { freed } = over;
-    return typeof freed === 'boolean' ? freed : undefined;
-  } catch {
-    return undefined;
+    const { freed, answer } = over;
+    return typeof freed === 'boolean' ? { freed, answer } : { answer };
+  } catch (error) {
+    return { error };
   }
 }
 

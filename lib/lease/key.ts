@@ -2,12 +2,15 @@ import { BAD_KEY, BAD_NAMESPACE, EMPTY_KEYS } from '../lease.messages.js';
 
 const MAX_KEY_BYTES = 512;
 const CONTROL_CHARACTER = /\p{Cc}/u;
+/** What nearly every key is made of: nothing in it can be wrong. */
+const PLAIN = /^[\x20-\x7e]+$/;
 /** Leaderships are kept in a namespace beside each: no other may be it. */
 const NAMESPACE = /^(?!.*:election$)[\w.:-]{1,100}$/;
 
 /** Rule 14: a key is data. Says what is wrong with it, or lets it pass. */
 export function assertKey(key: unknown, what = 'key'): asserts key is string {
   if (typeof key !== 'string') throw new TypeError(BAD_KEY(what, key, 'is not a string'));
+  if (key.length <= MAX_KEY_BYTES && PLAIN.test(key)) return;
   if (key === '') throw new RangeError(BAD_KEY(what, key, 'is empty'));
   if (CONTROL_CHARACTER.test(key)) {
     throw new RangeError(BAD_KEY(what, key, 'has a control character in it'));

@@ -205,7 +205,7 @@ export class LeaseEngine {
     options?: LeaseOptions,
   ): Promise<T> {
     const lease = await this.acquire(key, options);
-    return this.runIn(lease, () => work(lease));
+    return await this.runIn(lease, () => work(lease));
   }
 
   /**
@@ -482,7 +482,8 @@ export class LeaseEngine {
 
   /** A key that this async context holds already is entered again, under the same fence. */
   #enterAgain({ key, qualified }: Target, options: ResolvedOptions): Holding | undefined {
-    const holding = this.scope.find(qualified);
+    // Where nothing runs under a lease, nothing asks from inside of one.
+    const holding = this.#work.size > 0 ? this.scope.find(qualified) : undefined;
     if (holding === undefined) return undefined;
     if (holding.state === 'releasing' || holding.state === 'released') return undefined;
     // rule 4: work whose lease was lost does not go on under a new one as if nothing had happened

@@ -24,6 +24,10 @@ export class WorkInFlight {
     return [...new Set([...this.#works].map(({ lease }) => lease))];
   }
 
+  get size(): number {
+    return this.#works.size;
+  }
+
   begin(lease: Lease): Work {
     const work = new Work(lease);
     this.#works.add(work);

@@ -31,7 +31,13 @@ export class RedisKeys {
   }
 }
 
-export const redisKeys = (qualified: string): RedisKeys => new RedisKeys(qualified);
+let last: { readonly qualified: string; readonly keys: RedisKeys } | undefined;
+
+/** Who takes a lease gives it back, most often before anybody asks for another. */
+export function redisKeys(qualified: string): RedisKeys {
+  if (last?.qualified !== qualified) last = { qualified, keys: new RedisKeys(qualified) };
+  return last.keys;
+}
 
 const SPECIAL = /[%{}]/;
 
