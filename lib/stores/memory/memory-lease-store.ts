@@ -94,7 +94,8 @@ export class MemoryLeaseStore implements LeaseStore {
     holders.splice(at, 1);
     if (holders.length === 0) this.#holders.delete(key);
     const watchers = this.#watchers.get(key);
-    if (watchers !== undefined) for (const onFree of watchers) onFree();
+    // After who released it is told so.
+    for (const onFree of watchers ?? []) void Promise.resolve().then(onFree);
     return true;
   }
 
