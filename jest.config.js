@@ -7,7 +7,8 @@ export default {
   moduleNameMapper: {
     '^(\\.{1,2}/.*)\\.js$': '$1',
     '^nestjs-lease$': '<rootDir>/lib/index.ts',
-    '^nestjs-lease/redis$': '<rootDir>/lib/stores/redis/index.ts',
+    '^nestjs-lease/testing$': '<rootDir>/lib/testing/index.ts',
+    '^nestjs-lease/(redis|postgres|etcd)$': '<rootDir>/lib/stores/$1/index.ts',
   },
   transform: {
     '^.+\\.ts$': [

@@ -41,6 +41,12 @@ export const UNKNOWN_OPTION = (option: string, known: readonly string[]): string
 export const NO_PERMITS = (store: string): string =>
   `"permits" above 1 is not possible with the store "${store}".`;
 
+export const NOT_OF_THIS_STORE = (option: string, store: string): string =>
+  `"${option}" is not possible with the store "${store}".`;
+
+export const NO_TEST_RUNNER = (): string =>
+  'describeLeaseStore() found no test runner: pass it { describe, it } of the one you use, such as node:test.';
+
 export const ONCE_ON_REENTRY = (key: string, once: string): string =>
   `"${key}" is held by this very call already, so a new unit of work (once: ${show(once)}) cannot begin inside it. Use another key for it.`;
 

@@ -2,7 +2,7 @@ import { FLOOR, OURS } from '../contestants/index.mjs';
 import { now } from '../harness/clock.mjs';
 import { pin, unpin } from '../harness/cores.mjs';
 import { against, interleave } from '../harness/rounds.mjs';
-import { median, sum } from '../harness/statistics.mjs';
+import { median, spread, sum } from '../harness/statistics.mjs';
 import { figuresOf } from '../harness/turns.mjs';
 import { decimal, milliseconds, microseconds, ratio, whole } from '../report/format.mjs';
 
@@ -156,6 +156,7 @@ function summary(byName, toRows) {
       overtookMean: of(median, 'overtookMean'),
       overtookMax: of((values) => Math.max(...values), 'overtookMax'),
       bargedMax: of((values) => Math.max(...values), 'bargedMax'),
+      barged: of(spread, 'bargedMax'),
       overtookOwnMax: of((values) => Math.max(...values), 'overtookOwnMax'),
       fairness: of(median, 'fairness'),
       overlaps: of(sum, 'overlaps'),

@@ -1,4 +1,10 @@
-import { BAD_OPTION, BAD_OPTIONS, NO_PERMITS, UNKNOWN_OPTION } from '../lease.messages.js';
+import {
+  BAD_OPTION,
+  BAD_OPTIONS,
+  NO_PERMITS,
+  NOT_OF_THIS_STORE,
+  UNKNOWN_OPTION,
+} from '../lease.messages.js';
 import type { LeaseOptions } from '../lease.options.js';
 import type { LeaseStore } from '../stores/lease-store.js';
 import { LONGEST, parseDuration } from './duration.js';
@@ -61,6 +67,9 @@ export function resolveOptions(
   }
   if (permits > 1 && !limits.permits) throw new RangeError(NO_PERMITS(store.name));
   if (once !== undefined) assertKey(once, 'once');
+  if (once !== undefined && limits.once === false) {
+    throw new RangeError(NOT_OF_THIS_STORE('once', store.name));
+  }
   const duration = (
     name: keyof LeaseOptions,
     fallback: number,
@@ -77,13 +86,18 @@ export function resolveOptions(
     wait: duration('wait', defaults.wait, 0, Infinity),
     signal,
     renew,
-    minHold: duration('minHold', 0, 0),
+    minHold: limits.minHold === false ? noMinHold(options.minHold, store) : duration('minHold', 0, 0),
     maxHold: duration('maxHold', Infinity, 1),
     permits,
     once,
     remember: duration('remember', REMEMBER, 1),
     awaitRelease,
   };
+}
+
+function noMinHold(minHold: LeaseOptions['minHold'], store: LeaseStore): number {
+  if (minHold !== undefined) throw new RangeError(NOT_OF_THIS_STORE('minHold', store.name));
+  return 0;
 }
 
 /** A misspelt option would be a promise silently not kept. */

@@ -160,6 +160,21 @@ export interface LeaseStore {
     readonly push: boolean;
     /** Whether the store protects more than this process. */
     readonly shared: boolean;
+    /**
+     * Whether it remembers units of work (`once`).
+     * @default true
+     */
+    readonly once?: boolean;
+    /**
+     * Whether it can keep a key taken after its release (`minHold`).
+     * @default true
+     */
+    readonly minHold?: boolean;
+    /**
+     * Whether it frees a key by itself when its ttl is over. One that does not frees it when the holder is gone.
+     * @default true
+     */
+    readonly expiry?: boolean;
   };
   /**
    * Grants or refuses, in one atomic step (rule 1). A claim that comes again with the token of a live holder is

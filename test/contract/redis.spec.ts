@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, it } from '@jest/globals';
 import { RedisLeaseStore } from '../../lib/stores/redis/redis-lease-store.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { describeLeaseStore } from './describe-lease-store.js';
+import { describeLeaseStore } from '../../lib/testing/describe-lease-store.js';
 
 let server: RedisServer;
 beforeAll(async () => {
@@ -9,7 +9,13 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-describeLeaseStore('RedisLeaseStore', () => new RedisLeaseStore(server.url), { describe, it });
+describeLeaseStore('RedisLeaseStore', () => new RedisLeaseStore(server.url), {
+  describe,
+  it,
+  loseData: () => server.restart(),
+  freeze: () => server.pause(),
+  thaw: async () => server.resume(),
+});
 
 // The shortest retention: what outlives it must do so by its own ttl.
 describeLeaseStore(

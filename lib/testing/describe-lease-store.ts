@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import { setTimeout } from 'node:timers/promises';
+import { NO_TEST_RUNNER } from '../lease.messages.js';
 import type {
   Claim,
   Grant,
@@ -12,29 +13,62 @@ import type {
   OnTurn,
   Refusal,
   ReleaseHow,
-} from '../../lib/stores/lease-store.js';
+} from '../stores/lease-store.js';
 
-/** What the suite needs of a test runner: Jest's, Vitest's and node:test's will do. */
-export interface TestRunner {
-  describe(name: string, suite: () => void): unknown;
-  it(name: string, test: () => Promise<void>): unknown;
-}
-
-/** Makes a store for one test. Stores that it makes may share their data: each test has keys of its own. */
+/**
+ * Makes a store for one test. Stores that it makes share their data, as those of several processes do; each test has
+ * keys of its own.
+ *
+ * @publicApi
+ */
 export type LeaseStoreFactory = () => LeaseStore | Promise<LeaseStore>;
+
+/**
+ * Where the suite runs, and what can be done to the store's server. What is left out is not tested.
+ *
+ * @publicApi
+ */
+export interface LeaseStoreSuiteOptions {
+  /**
+   * Of the test runner: Jest's, Vitest's and node:test's will do.
+   * @default the global one
+   */
+  describe?: (name: string, suite: () => void) => unknown;
+  /**
+   * Of the test runner.
+   * @default the global one
+   */
+  it?: (name: string, test: () => Promise<void>) => unknown;
+  /** Empties the server, as a restart without its data would: for a store whose fences grow all the same (rule 8). */
+  loseData?: () => Promise<unknown>;
+  /** Stops the server so that it keeps its connections, takes requests and answers nothing (SIGSTOP). */
+  freeze?: () => Promise<unknown>;
+  /** Lets it go on. */
+  thaw?: () => Promise<unknown>;
+}
 
 /** Long enough to outlive any step of a test, short enough that nothing of it stays behind for long. */
 const LONG = 60_000;
 
 /**
- * The contract of a lease store, clause by clause. Real time passes: a second or two in all, most of it waiting
- * for short ttls to end.
+ * The contract of a lease store, clause by clause. Every store of this library passes it; run it against your own. Real
+ * time passes: a few seconds in all, most of it waiting for short ttls to end.
+ *
+ * @example
+ * ```ts
+ * import { describe, it } from 'node:test';
+ * import { describeLeaseStore } from 'nestjs-lease/testing';
+ *
+ * describeLeaseStore('my store', () => new MyLeaseStore(url), { describe, it });
+ * ```
+ * @publicApi
  */
 export function describeLeaseStore(
   name: string,
   factory: LeaseStoreFactory,
-  { describe, it }: TestRunner,
+  options: LeaseStoreSuiteOptions = {},
 ): void {
+  const { describe, it } = runnerOf(options);
   const promise = (text: string, test: (bench: Bench) => Promise<void>): void => {
     it(text, async () => {
       const bench = new Bench(await factory(), factory);
@@ -48,6 +82,19 @@ export function describeLeaseStore(
   const permitsPromise: typeof promise = (text, test) =>
     promise(text, async (bench) => {
       if (bench.store.limits.permits) await test(bench);
+    });
+  const oncePromise: typeof promise = (text, test) =>
+    promise(text, async (bench) => {
+      if (bench.store.limits.once !== false) await test(bench);
+    });
+  const keepPromise: typeof promise = (text, test) =>
+    promise(text, async (bench) => {
+      if (bench.store.limits.minHold !== false) await test(bench);
+    });
+  /** Of a store that frees a key by its ttl. */
+  const expiryPromise: typeof promise = (text, test) =>
+    promise(text, async (bench) => {
+      if (bench.store.limits.expiry !== false) await test(bench);
     });
   const linePromise: typeof promise = (text, test) =>
     promise(text, async (bench) => {
@@ -109,7 +156,7 @@ export function describeLeaseStore(
         assertBetween((await bench.record(claim.key)).freeInMs, LONG - 10_000, LONG);
       });
 
-      promise('frees a key by itself after its ttl, and not before', async (bench) => {
+      expiryPromise('frees a key by itself after its ttl, and not before', async (bench) => {
         const key = bench.key();
         const since = performance.now();
         await bench.take(key, { ttl: bench.shortTtl });
@@ -118,7 +165,7 @@ export function describeLeaseStore(
         assertBetween(performance.now() - since, bench.shortTtl - 2, Infinity);
       });
 
-      promise('a token that has expired is a stranger when it comes again', async (bench) => {
+      expiryPromise('a token that has expired is a stranger when it comes again', async (bench) => {
         const claim = bench.claim(bench.key(), { ttl: bench.shortTtl });
         const before = granted(await bench.store.acquire(claim));
         await bench.untilFree(claim.key);
@@ -146,7 +193,7 @@ export function describeLeaseStore(
         assert.equal(await bench.store.inspect(stranger.key), null);
       });
 
-      promise('never re-creates a key that has expired (rule 5)', async (bench) => {
+      expiryPromise('never re-creates a key that has expired (rule 5)', async (bench) => {
         const held = await bench.take(bench.key(), { ttl: bench.shortTtl });
         await bench.untilFree(held.key);
         assert.deepEqual(await bench.store.renew([held]), ['gone']);
@@ -204,14 +251,14 @@ export function describeLeaseStore(
         assert.deepEqual(await bench.store.renew([held]), ['renewed']);
       });
 
-      promise('by an expired holder says that it was not its own any more', async (bench) => {
+      expiryPromise('by an expired holder says that it was not its own any more', async (bench) => {
         const expired = await bench.take(bench.key(), { ttl: bench.shortTtl });
         await bench.untilFree(expired.key);
         await bench.take(expired.key, { ttl: LONG });
         assert.equal(await bench.store.release(expired, {}), false);
       });
 
-      promise('by an expired holder leaves a key free that nobody has taken', async (bench) => {
+      expiryPromise('by an expired holder leaves a key free that nobody has taken', async (bench) => {
         const expired = await bench.take(bench.key(), { ttl: bench.shortTtl });
         await until(async () => (await bench.store.inspect(expired.key)) === null);
         await bench.store.release(expired, {});
@@ -234,7 +281,7 @@ export function describeLeaseStore(
         },
       );
 
-      promise('by an expired holder does not touch its successor (rule 7)', async (bench) => {
+      expiryPromise('by an expired holder does not touch its successor (rule 7)', async (bench) => {
         const expired = await bench.take(bench.key(), { ttl: bench.shortTtl });
         await bench.untilFree(expired.key);
         const successor = await bench.take(expired.key, { ttl: LONG });
@@ -255,7 +302,7 @@ export function describeLeaseStore(
         }
       });
 
-      promise('grow over an expiry too (rule 8)', async (bench) => {
+      expiryPromise('grow over an expiry too (rule 8)', async (bench) => {
         const expired = await bench.take(bench.key(), { ttl: bench.shortTtl });
         await bench.untilFree(expired.key);
         const successor = await bench.take(expired.key);
@@ -400,13 +447,13 @@ export function describeLeaseStore(
     });
 
     describe('units of work', () => {
-      promise('are refused as done once a release said so', async (bench) => {
+      oncePromise('are refused as done once a release said so', async (bench) => {
         const held = await bench.take(bench.key(), { once: 'tick 1' });
         await bench.store.release(held, { done: { once: 'tick 1', remember: LONG } });
         assert.equal((await bench.refused(held.key, { once: 'tick 1' })).reason, 'done');
       });
 
-      promise('are known apart, by their name and by their key', async (bench) => {
+      oncePromise('are known apart, by their name and by their key', async (bench) => {
         const held = await bench.take(bench.key(), { once: 'tick 1' });
         await bench.store.release(held, { done: { once: 'tick 1', remember: LONG } });
         const next = await bench.take(held.key, { once: 'tick 2' });
@@ -415,13 +462,14 @@ export function describeLeaseStore(
         await bench.take(bench.key(), { once: 'tick 1' });
       });
 
-      promise('are not done when the release says nothing of it', async (bench) => {
+      oncePromise('are not done when the release says nothing of it', async (bench) => {
         const held = await bench.take(bench.key(), { once: 'tick' });
         await bench.store.release(held, {});
         await bench.take(held.key, { once: 'tick' });
       });
 
-      promise('are not done by a holder that had lost its lease', async (bench) => {
+      oncePromise('are not done by a holder that had lost its lease', async (bench) => {
+        if (bench.store.limits.expiry === false) return;
         const expired = await bench.take(bench.key(), { once: 'tick', ttl: bench.shortTtl });
         await bench.untilFree(expired.key);
         const done = { once: 'tick', remember: LONG };
@@ -429,7 +477,7 @@ export function describeLeaseStore(
         await bench.take(expired.key, { once: 'tick' });
       });
 
-      promise('are forgotten after their time', async (bench) => {
+      oncePromise('are forgotten after their time', async (bench) => {
         const held = await bench.take(bench.key(), { once: 'tick' });
         await bench.store.release(held, { done: { once: 'tick', remember: bench.shortTtl } });
         await bench.untilFree(held.key, { once: 'tick' });
@@ -455,7 +503,7 @@ export function describeLeaseStore(
     });
 
     for (const permits of [1, 2]) {
-      const kept = permits === 1 ? promise : permitsPromise;
+      const kept = permits === 1 ? keepPromise : permitsPromise;
       describe(`a place kept after its release, with permits: ${permits}`, () => {
         const keep = async (bench: Bench, keepFor: number, ttl = LONG): Promise<Held> => {
           const held = await bench.take(bench.key(), { permits, ttl });
@@ -490,6 +538,7 @@ export function describeLeaseStore(
         });
 
         kept('can be of work that is done', async (bench) => {
+          if (bench.store.limits.once === false) return;
           const held = await bench.take(bench.key(), { permits, once: 'tick' });
           const done = { once: 'tick', remember: LONG };
           await bench.store.release(held, { keepFor: LONG, done });
@@ -524,7 +573,7 @@ export function describeLeaseStore(
         for (const one of held) assert.equal(await bench.store.release(one, {}), true, one.key);
       });
 
-      promise('of any shape name units of work, each its own', async (bench) => {
+      oncePromise('of any shape name units of work, each its own', async (bench) => {
         const key = bench.key();
         for (const once of HOSTILE) {
           const held = await bench.take(key, { once });
@@ -607,6 +656,7 @@ export function describeLeaseStore(
         const released = await bench.take(bench.key(), { ttl: LONG });
         await bench.store.release(released, {});
         assert.equal(await bench.store.inspect(released.key), null);
+        if (bench.store.limits.expiry === false) return;
         const expiring = await bench.take(bench.key(), { ttl: bench.shortTtl });
         await until(async () => (await bench.store.inspect(expiring.key)) === null);
       });
@@ -614,9 +664,12 @@ export function describeLeaseStore(
       promise('at all keys finds those that are not free, by their beginning', async (bench) => {
         const held = await bench.take(bench.key('a'));
         const kept = await bench.take(bench.key('b'));
-        await bench.store.release(kept, { keepFor: LONG });
+        if (bench.store.limits.minHold !== false) {
+          await bench.store.release(kept, { keepFor: LONG });
+        }
         const released = await bench.take(bench.key('c'));
-        await bench.store.release(released, { done: { once: 'tick', remember: LONG } });
+        const done = { once: 'tick', remember: LONG };
+        await bench.store.release(released, bench.store.limits.once === false ? {} : { done });
         const shared = bench.store.limits.permits ? [bench.key('d')] : [];
         for (const key of shared) {
           await bench.take(key, { permits: 2 });
@@ -936,6 +989,56 @@ export function describeLeaseStore(
       });
     });
 
+    const { loseData, freeze, thaw } = options;
+    if (loseData !== undefined) {
+      promise('fences grow though the server lost its data (rule 8)', async (bench) => {
+        const key = bench.key();
+        let last = 0;
+        for (let i = 0; i < 5; i++) {
+          const claim = bench.claim(key);
+          // It may take a moment to be back.
+          const { fence } = await until(() =>
+            bench.store.acquire(claim).then(
+              (answer) => (answer.granted ? answer : undefined),
+              () => undefined,
+            ),
+          );
+          assert.ok(fence > last, `${fence} after ${last}`);
+          last = fence;
+          await loseData();
+        }
+      });
+    }
+    if (freeze !== undefined && thaw !== undefined) {
+      promise('a claim that nobody waits for any more is not executed (rule 2)', async (bench) => {
+        const key = bench.key();
+        await bench.store.inspect(key);
+        await freeze();
+        let answer: unknown;
+        try {
+          const patience = 100;
+          const asked = bench.store.acquire(bench.claim(key, { patience, ttl: LONG }));
+          const late = asked.then(
+            ({ granted }) => (answer = granted),
+            (error: unknown) => (answer = error),
+          );
+          await setTimeout(2 * patience);
+          await thaw();
+          await late;
+        } finally {
+          await thaw();
+        }
+        assert.notEqual(answer, true, 'granted after its deadline');
+        await until(async () => {
+          const claim = bench.claim(key);
+          return bench.store.acquire(claim).then(
+            ({ granted }) => granted,
+            () => false,
+          );
+        });
+      });
+    }
+
     promise('watching a key tells of its release', async (bench) => {
       if (bench.store.watch === undefined) return;
       const held = await bench.take(bench.key(), { ttl: LONG });
@@ -1156,4 +1259,15 @@ async function until<T>(condition: () => T | Promise<T>): Promise<NonNullable<T>
     assert.ok(performance.now() < deadline, `never: ${condition.toString()}`);
     await setTimeout(5);
   }
+}
+
+type Runner = Required<Pick<LeaseStoreSuiteOptions, 'describe' | 'it'>>;
+
+function runnerOf(options: LeaseStoreSuiteOptions): Runner {
+  const globals = globalThis as Partial<Runner>;
+  const { describe = globals.describe, it = globals.it } = options;
+  if (typeof describe !== 'function' || typeof it !== 'function') {
+    throw new TypeError(NO_TEST_RUNNER());
+  }
+  return { describe, it };
 }

@@ -1,0 +1,5 @@
+export {
+  describeLeaseStore,
+  type LeaseStoreFactory,
+  type LeaseStoreSuiteOptions,
+} from './describe-lease-store.js';
