@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ensureRedisServer } from './support/find-redis.mjs';
+import { ensureServers } from './support/find-servers.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const jestArguments = process.argv.slice(2);
@@ -30,7 +30,7 @@ function run(script, args, env = process.env) {
 }
 
 async function main() {
-  ensureRedisServer();
+  ensureServers();
   if (everything) {
     const types = await run('typescript/bin/tsc', ['--noEmit', '-p', 'tsconfig.check.json']);
     if (types !== 0) return types;

@@ -13,7 +13,7 @@ import { performance } from 'node:perf_hooks';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { ensureRedisServer } from '../support/find-redis.mjs';
+import { ensureRedisServer } from '../support/find-servers.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const applications = ['nest12-esm', 'nest11-cjs'];

@@ -1,0 +1,111 @@
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/** What the tests start themselves. `folders`: where it may be besides PATH. */
+const SERVERS = [
+  { binary: 'redis-server', variable: 'REDIS_SERVER', debian: 'redis-server', brew: 'redis' },
+  {
+    binary: 'postgres',
+    variable: 'POSTGRES_SERVER',
+    debian: 'postgresql',
+    brew: 'postgresql',
+    folders: () => versionsIn('/usr/lib/postgresql').map((folder) => join(folder, 'bin')),
+  },
+  { binary: 'etcd', variable: 'ETCD_SERVER', debian: 'etcd-server', brew: 'etcd' },
+];
+
+/**
+ * Finds the servers that the tests start, and names each in its variable for the processes that are started from
+ * here. Installs what is missing where that needs no question asked: root on Debian.
+ */
+export function ensureServers(names = SERVERS.map(({ binary }) => binary)) {
+  const wanted = SERVERS.filter(({ binary }) => names.includes(binary));
+  const missing = wanted.filter((server) => find(server) === undefined);
+  if (missing.length > 0) install(missing);
+  for (const server of wanted) {
+    const path = find(server);
+    if (path === undefined) throw new Error(howToInstall(server));
+    process.env[server.variable] = path;
+  }
+}
+
+/** The path of redis-server alone. */
+export function ensureRedisServer() {
+  ensureServers(['redis-server']);
+  return process.env.REDIS_SERVER;
+}
+
+const howToInstall = ({ binary, variable, debian, brew }) =>
+  `The tests start their own ${binary} and found none. Install it (Debian, Ubuntu: \`apt-get install ${debian}\`; ` +
+  `macOS: \`brew install ${brew}\`), or name the binary in ${variable}.`;
+
+function find({ binary, variable, folders = () => [] }) {
+  const named = process.env[variable];
+  if (named) {
+    if (isExecutable(named)) return named;
+    throw new Error(`${variable} names ${named}, which cannot be executed.`);
+  }
+  return findIn(binary, folders());
+}
+
+function findIn(binary, more = []) {
+  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/bin', ...more];
+  return folders
+    .filter(Boolean)
+    .map((folder) => join(folder, binary))
+    .find(isExecutable);
+}
+
+/** The newest first. */
+function versionsIn(folder) {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .toSorted((a, b) => Number(b) - Number(a))
+    .map((version) => join(folder, version));
+}
+
+function isExecutable(path) {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function install(servers) {
+  const apt = findIn('apt-get');
+  const help = servers.map(howToInstall).join('\n');
+  if (!apt || !existsSync('/etc/debian_version') || process.getuid?.() !== 0) throw new Error(help);
+  const packages = servers.map(({ debian }) => debian);
+  console.log(`not found, installing the Debian packages: ${packages.join(', ')}`);
+  withoutServiceStart(() => {
+    run(apt, ['update', '-qq'], help);
+    run(apt, ['install', '-y', '-qq', '--no-install-recommends', ...packages], help);
+  });
+}
+
+function run(command, args, help) {
+  const { status, error, stdout, stderr } = spawnSync(command, args, {
+    encoding: 'utf8',
+    // RUNLEVEL=1 keeps init scripts from starting a service where policy-rc.d is not ours.
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  if (status === 0) return;
+  const said = error?.message ?? `${stdout}${stderr}`.trim();
+  throw new Error(`\`${command} ${args.join(' ')}\` failed.\n${said}\n${help}`);
+}
+
+/** A package would start its server on the usual port; Debian asks this file before it does. */
+function withoutServiceStart(work) {
+  const policy = '/usr/sbin/policy-rc.d';
+  const ours = !existsSync(policy);
+  if (ours) writeFileSync(policy, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
+  try {
+    work();
+  } finally {
+    if (ours) rmSync(policy, { force: true });
+  }
+}
