@@ -4,7 +4,7 @@ import { readArguments, USAGE } from './harness/arguments.mjs';
 import { Bench } from './harness/bench.mjs';
 import { stopAllWorkers } from './harness/fleet.mjs';
 import { prepare } from './harness/prepare.mjs';
-import { stopAllRedis } from './harness/redis-server.mjs';
+import { stopAllServers } from './harness/servers.mjs';
 import { machine } from './report/machine.mjs';
 import { section } from './report/markdown.mjs';
 import { summary, write } from './report/write.mjs';
@@ -18,7 +18,7 @@ if (options.help) {
 
 const stopEverything = () => {
   stopAllWorkers();
-  return stopAllRedis();
+  return stopAllServers();
 };
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.once(signal, async () => {

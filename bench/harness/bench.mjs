@@ -1,6 +1,6 @@
 import { contestants, fromFile } from '../contestants/index.mjs';
 import { Fleet } from './fleet.mjs';
-import { startRedis } from './redis-server.mjs';
+import { startEtcd, startPostgres, startRedis } from './servers.mjs';
 
 /** What a scenario is given to run with. Stops what the scenario started. */
 export class Bench {
@@ -60,8 +60,20 @@ export class Bench {
     return name === also || (contestant !== undefined && name.includes(contestant));
   }
 
-  async redis() {
-    const server = await startRedis();
+  redis() {
+    return this.#keep(startRedis());
+  }
+
+  postgres() {
+    return this.#keep(startPostgres());
+  }
+
+  etcd() {
+    return this.#keep(startEtcd());
+  }
+
+  async #keep(starting) {
+    const server = await starting;
     this.#started.push(server);
     return server;
   }
