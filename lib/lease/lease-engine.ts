@@ -209,9 +209,9 @@ export class LeaseEngine {
   }
 
   /**
-   * Runs `work` inside a lease and gives the lease back, whatever happens (rules 7 and 13). The caller goes on when
-   * the release has been sent: its answer changes nothing for the work, which was trusted to its end, and reaches the
-   * events. It is waited for when it says more than that, or could not be sent at once.
+   * Runs `work` inside a lease and gives the lease back, whatever happens (rules 7 and 13). The caller goes on at once,
+   * and the release follows before the event loop turns: its answer changes nothing for the work, which was trusted to
+   * its end, and reaches the events. It is waited for when it says more than that, or could not be sent at once.
    *
    * @param keep - when a result goes on after it is there, as a stream does: what the caller gets, and until when the
    * lease is held for it
@@ -482,8 +482,9 @@ export class LeaseEngine {
 
   /** A key that this async context holds already is entered again, under the same fence. */
   #enterAgain({ key, qualified }: Target, options: ResolvedOptions): Holding | undefined {
-    // Where nothing runs under a lease, nothing asks from inside of one.
-    const holding = this.#work.size > 0 ? this.scope.find(qualified) : undefined;
+    // Where no lease is, nothing asks from inside of one. A lost one is forgotten before its work has ended.
+    const isAny = this.#leases.size > 0 || this.#work.size > 0;
+    const holding = isAny ? this.scope.find(qualified) : undefined;
     if (holding === undefined) return undefined;
     if (holding.state === 'releasing' || holding.state === 'released') return undefined;
     // rule 4: work whose lease was lost does not go on under a new one as if nothing had happened
@@ -506,6 +507,8 @@ export class LeaseEngine {
     startedAt: number,
   ): Promise<Holding | Refusal> {
     if (this.#closing !== undefined) return unavailable(this.#closing.reason);
+    // While another of the keys was taken, too.
+    options.signal?.throwIfAborted();
     const answer = await new Promise<Holding | Refusal>((found, failed) =>
       this.#seek(target, options, startedAt, found, failed),
     );

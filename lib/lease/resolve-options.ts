@@ -86,7 +86,8 @@ export function resolveOptions(
     wait: duration('wait', defaults.wait, 0, Infinity),
     signal,
     renew,
-    minHold: limits.minHold === false ? noMinHold(options.minHold, store) : duration('minHold', 0, 0),
+    minHold:
+      limits.minHold === false ? noMinHold(options.minHold, store) : duration('minHold', 0, 0),
     maxHold: duration('maxHold', Infinity, 1),
     permits,
     once,

@@ -18,6 +18,7 @@ export class WaitQueue {
   #hints = 0;
   #watching: Promise<(() => Promise<void>) | undefined> | undefined;
   #pushes = false;
+  #isCalling = false;
   #busyUntil = 0;
   /** The holder, when it is one of us: the next in line need not ask the store while it is. */
   heldHere: Holding | undefined;
@@ -50,7 +51,12 @@ export class WaitQueue {
     if (at < 0) return;
     if (at === 0) this.#waiters.shift();
     else this.#waiters.splice(at, 1);
-    if (this.#waiters.length > 0) return this.#waiters[0]!.called();
+    // Who is called may leave at once, and the next with it: one after the other, not one inside the other.
+    if (this.#isCalling) return;
+    this.#isCalling = true;
+    for (let { head } = this; head?.isQueued; { head } = this) head.called();
+    this.#isCalling = false;
+    if (this.#waiters.length > 0) return;
     this.#stopWatching();
     this.onEmpty();
   }

@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { SLOW_GRANT } from '../lease.messages.js';
 import type { Grant, OnTurn, Refusal } from '../stores/lease-store.js';
 import { unavailable, type Attempt } from './claimant.js';
@@ -27,6 +28,8 @@ export class Waiter extends Seeker {
   #seen = 0;
   #onTurn: OnTurn | undefined;
   readonly #patience: number;
+  /** What it does is done in the context of who asked, not of whoever woke it. */
+  readonly #own = new AsyncResource('LeaseWaiter', { requireManualDestroy: true });
   /**
    * The first request has its full time even when `wait` is shorter: else a short wait on a slow network would never
    * get an answer that no wait at all gets.
@@ -50,8 +53,15 @@ export class Waiter extends Seeker {
   /** Takes its place in the queue. */
   enter(): void {
     this.queue.enter(this);
-    if (this.#isHead) this.#look();
+    // It may be over before it began: nobody is told by a signal that was aborted before.
+    const isOver = this.attempt.options.signal?.aborted || this.contest.closing !== undefined;
+    if (this.#isHead || isOver) this.#look();
     else this.#wakeAt(this.deadline);
+  }
+
+  /** It is not its turn yet. */
+  get isQueued(): boolean {
+    return this.#state === 'queued';
   }
 
   /** It is its turn to speak to the store. */
@@ -66,7 +76,9 @@ export class Waiter extends Seeker {
 
   /** Its deadline came, or the end of its sleep. */
   keep(): void {
-    if (this.#state === 'handed') this.end(this.#last ?? this.#noAnswer());
+    // Or it was called meanwhile, and has it.
+    const isUnanswered = this.#state === 'handed' && this.attempt.holding === undefined;
+    if (isUnanswered) this.end(this.#last ?? this.#noAnswer());
     else this.#look();
   }
 
@@ -97,6 +109,10 @@ export class Waiter extends Seeker {
   }
 
   answered(answer: Holding | Refusal): void {
+    this.#own.runInAsyncScope(this.#hear, this, answer);
+  }
+
+  #hear(answer: Holding | Refusal): void {
     if (this.isOver) return;
     if (answer instanceof Holding) return this.#take(answer);
     if (answer.reason === 'done') return this.end(answer);
@@ -123,6 +139,10 @@ export class Waiter extends Seeker {
   }
 
   #look(): void {
+    this.#own.runInAsyncScope(this.#lookAround, this);
+  }
+
+  #lookAround(): void {
     this.#state = 'looking';
     const { contest, queue, attempt } = this;
     const { options } = attempt;

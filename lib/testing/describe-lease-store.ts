@@ -258,13 +258,16 @@ export function describeLeaseStore(
         assert.equal(await bench.store.release(expired, {}), false);
       });
 
-      expiryPromise('by an expired holder leaves a key free that nobody has taken', async (bench) => {
-        const expired = await bench.take(bench.key(), { ttl: bench.shortTtl });
-        await until(async () => (await bench.store.inspect(expired.key)) === null);
-        await bench.store.release(expired, {});
-        const { fence } = await bench.take(expired.key);
-        assert.ok(fence > expired.fence);
-      });
+      expiryPromise(
+        'by an expired holder leaves a key free that nobody has taken',
+        async (bench) => {
+          const expired = await bench.take(bench.key(), { ttl: bench.shortTtl });
+          await until(async () => (await bench.store.inspect(expired.key)) === null);
+          await bench.store.release(expired, {});
+          const { fence } = await bench.take(expired.key);
+          assert.ok(fence > expired.fence);
+        },
+      );
 
       permitsPromise(
         'by an expired holder takes nothing from who shares the key since (rules 1 and 7)',

@@ -623,6 +623,12 @@ describe('What is asked for in the same moment', () => {
     expect(await store.release(held, { relaxed: true })).toBe(true);
   });
 
+  it('is not overtaken by a look at the same key', async () => {
+    const held = await take(store, 'lease/one');
+    store.release(held, { relaxed: true }).catch(() => undefined);
+    expect(await store.inspect('lease/one')).toBeNull();
+  });
+
   it('leaves though the store is closed in the same moment', async () => {
     const held = await take(store, 'lease/one');
     store.release(held, { relaxed: true }).catch(() => undefined);

@@ -97,13 +97,18 @@ describe('A process that holds a lease', () => {
       const program = `
         const { LeaseEngine } = await import(${JSON.stringify(`${lib.dir}/lease/lease-engine.js`)});
         const { RedisLeaseStore } = await import(${JSON.stringify(`${lib.dir}/stores/redis/redis-lease-store.js`)});
-        const store = new RedisLeaseStore(${JSON.stringify(server.url)});
+        const store = new RedisLeaseStore({ port: ${server.port}, enableAutoPipelining: true });
         const engine = new LeaseEngine({ store, namespace: 'lease', instance: 'i', ttl: 600_000, wait: 0 });
         await engine.run('exit', () => process.stdout.write('ran'));
+        await store.inspect('lease/none');
+        const { Redis } = await import('ioredis');
+        const admin = new Redis(${JSON.stringify(server.url)});
+        await engine.run('exit', async () => { await admin.script('FLUSH'); });
         ${end};
       `;
       const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
         encoding: 'utf8',
+        cwd: lib.dir,
       });
       expect(stdout).toBe('ran');
       await until(async () => (await store.inspect('lease/exit')) === null);

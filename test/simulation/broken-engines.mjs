@@ -124,8 +124,8 @@ export const brokenEngines = [
   broken(
     'one who is next and is not called',
     QUEUE,
-    'if (this.#waiters.length > 0) return this.#waiters[0]!.called();',
-    'if (this.#waiters.length > 0) return;',
+    'for (let { head } = this; head?.isQueued; { head } = this) head.called();',
+    '',
   ),
   broken(
     'a wait that does not end with its signal',

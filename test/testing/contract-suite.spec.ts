@@ -223,11 +223,7 @@ describe('The contract suite', () => {
       'never creates a key that nobody holds (rule 5)',
     ],
     ['shortens by its renewal', () => new RenewShortens(), 'never shortens (rule 5)'],
-    [
-      'begins its fences anew',
-      () => new FenceResets(),
-      'grow with every grant of a key (rule 8)',
-    ],
+    ['begins its fences anew', () => new FenceResets(), 'grow with every grant of a key (rule 8)'],
     [
       'spends fences on refusals',
       () => new FenceSpentOnRefusal(),

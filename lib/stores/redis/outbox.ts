@@ -4,9 +4,9 @@ const AT_MOST = 64;
 const done = Promise.resolve();
 
 /** Those that may have something to send when the process exits: a socket still takes it then. */
-const atExit = new Set<() => void>();
+const atExit = new Set<{ emptyAtExit(): void }>();
 const exit = (): void => {
-  for (const empty of atExit) empty();
+  for (const outbox of atExit) outbox.emptyAtExit();
 };
 
 /**
@@ -20,6 +20,7 @@ export class Outbox<Release, Claim> {
   /** It will be emptied before anything else happens. */
   #isLeaving = false;
   readonly #empty = (): void => this.empty();
+  #isLast = false;
 
   /** @param send - releases are to go first, so that a claim behind one of the same key finds it free */
   constructor(
@@ -39,7 +40,7 @@ export class Outbox<Release, Claim> {
   /** Empties it for good, unless more comes. */
   close(): void {
     this.empty();
-    atExit.delete(this.#empty);
+    atExit.delete(this);
     if (atExit.size === 0) process.off('exit', exit);
   }
 
@@ -52,8 +53,18 @@ export class Outbox<Release, Claim> {
 
   #leaveLater(): void {
     if (atExit.size === 0) process.on('exit', exit);
-    if (!atExit.has(this.#empty)) atExit.add(this.#empty);
+    atExit.add(this);
     process.nextTick(this.#empty);
+  }
+
+  /** The process exits: what is sent now is sent without anybody to hear an answer. */
+  get isLast(): boolean {
+    return this.#isLast;
+  }
+
+  emptyAtExit(): void {
+    this.#isLast = true;
+    this.empty();
   }
 
   /** Sends what there is, now. */

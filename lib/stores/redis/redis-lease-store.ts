@@ -165,8 +165,10 @@ export class RedisLeaseStore implements LeaseStore {
   /** There is something to be done first for the claim; the release need not wait for it. */
   async #handOverSlowly(hold: Hold, next: Claim, onTurn: OnTurn): Promise<HandOver> {
     const freeing = this.release(hold, {});
-    const [freed, answer] = await Promise.all([freeing, this.enqueue(next, onTurn)]);
-    return { freed, answer };
+    const claiming = this.enqueue(next, onTurn);
+    // Not before both are over: a grant that comes after a failed release is somebody's to give back.
+    await Promise.allSettled([freeing, claiming]);
+    return { freed: await freeing, answer: await claiming };
   }
 
   #handedOver(reply: unknown, place: Place): HandOver {
@@ -580,6 +582,8 @@ export class RedisLeaseStore implements LeaseStore {
     answered: (reply: unknown) => void,
     failed: (error: unknown) => void,
   ): void {
+    // A release that nobody waits for is not overtaken by what was asked for after it.
+    this.#outbox.empty();
     const client = this.#client;
     const silence = this.#silence;
     const onAnswer = (reply: unknown): void => {
@@ -591,6 +595,12 @@ export class RedisLeaseStore implements LeaseStore {
       failed(hideSecrets(error));
     };
     silence.asked();
+    if (this.#outbox.isLast) {
+      // Nobody will be there to be told that the server does not know it, or to send what waits for company.
+      client.options.enableAutoPipelining = false;
+      client.eval(source, keys.length, ...keys, ...args).then(onAnswer, onError);
+      return;
+    }
     client.evalsha(sha1, keys.length, ...keys, ...args).then(onAnswer, (error: unknown) => {
       if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) return onError(error);
       client.eval(source, keys.length, ...keys, ...args).then(onAnswer, onError);

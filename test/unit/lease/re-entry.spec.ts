@@ -247,3 +247,19 @@ describe('re-entry', () => {
     expect(await closed).toEqual([]);
   });
 });
+
+describe('a handle that outlives its run', () => {
+  it('is entered again by what that run left behind, though nothing else is in flight', async () => {
+    const { engine } = new World();
+    const gate = deferred();
+    let inner!: Lease;
+    let again!: Promise<Lease | null>;
+    await engine.run('k', async () => {
+      inner = await engine.acquire('k');
+      again = gate.promise.then(() => engine.tryAcquire('k'));
+    });
+    expect(inner.isHeld).toBe(true);
+    gate.resolve(undefined);
+    expect((await again)?.fence).toBe(inner.fence);
+  });
+});

@@ -169,3 +169,18 @@ describe('several keys', () => {
     expect(lease.key).toBe('a');
   });
 });
+
+describe('a signal that is aborted between two keys', () => {
+  it.each([undefined, '1m'] as const)('ends it, wait: %s (rule 10)', async (wait) => {
+    const world = new World();
+    const abort = new AbortController();
+    const enough = new Error('enough');
+    world.engine.events.all.subscribe(({ type, key }) => {
+      if (type === 'acquired' && key === 'a') abort.abort(enough);
+    });
+    const options = { signal: abort.signal, ...(wait === undefined ? {} : { wait }) };
+    await expect(world.engine.acquire(['a', 'b'], options)).rejects.toBe(enough);
+    await settle();
+    expect([await world.isTaken('a'), await world.isTaken('b')]).toEqual([false, false]);
+  });
+});

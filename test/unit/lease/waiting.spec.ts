@@ -1,6 +1,8 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it } from '@jest/globals';
 import { LeaseHeldException } from '../../../lib/exceptions/lease-held.exception.js';
 import { LeaseUnavailableException } from '../../../lib/exceptions/lease-unavailable.exception.js';
+import type { LeaseOptions } from '../../../lib/lease.options.js';
 import type { Lease } from '../../../lib/lease/lease.js';
 import { answer, fail, Gate, hang, throwNow } from '../../support/scripted-store.js';
 import { settle } from '../../support/virtual-clock.js';
@@ -510,5 +512,69 @@ describe('waiting', () => {
     expect(all.filter(({ state }) => state === 'pending')).toHaveLength(0);
     expect(most).toBe(1);
     await expectNothingLeft(world);
+  });
+});
+
+describe('thousands who wait for one key (rules 10 and 12)', () => {
+  const CROWD = 5_000;
+
+  async function crowd(
+    options: LeaseOptions,
+  ): Promise<{ world: World; waits: ReturnType<typeof outcome>[]; held: Lease }> {
+    const world = new World();
+    const held = await world.rival().acquire('k', { ttl: '1h' });
+    const waits = Array.from({ length: CROWD }, () => outcome(world.engine.acquire('k', options)));
+    await settle();
+    return { world, waits, held };
+  }
+  const pending = (waits: ReturnType<typeof outcome>[]): number =>
+    waits.filter(({ state }) => state === 'pending').length;
+
+  it('end with one signal for all of them', async () => {
+    const abort = new AbortController();
+    const { world, waits } = await crowd({ wait: '1m', signal: abort.signal });
+    abort.abort(new Error('enough'));
+    await settle();
+    expect([pending(waits), world.engine.awaited]).toEqual([0, 0]);
+  });
+
+  it('end at one deadline for all of them, and leave the key to the next', async () => {
+    const { world, waits, held } = await crowd({ wait: '30s' });
+    await world.clock.advance(31_000);
+    expect([pending(waits), world.engine.awaited]).toEqual([0, 0]);
+    await held.release();
+    const next = outcome(world.engine.acquire('k', { wait: '1s' }));
+    await world.clock.advance(2_000);
+    expect(next.state).toBe('fulfilled');
+  });
+
+  it('end with a shutdown', async () => {
+    const { world, waits } = await crowd({ wait: '1m' });
+    const closed = outcome(world.engine.close(0, 0));
+    await world.clock.advance(10_000);
+    expect([closed.state, pending(waits), world.engine.awaited]).toEqual(['fulfilled', 0, 0]);
+  });
+});
+
+describe('who waits', () => {
+  it('asks and is told in its own async context, not in that of who woke it', async () => {
+    const requests = new AsyncLocalStorage<string>();
+    const world = new World();
+    const seen: string[] = [];
+    world.engine.events.all.subscribe(({ type }) => {
+      if (type === 'acquired') seen.push(`acquired in ${requests.getStore()}`);
+    });
+    world.store.always('acquire', (pass) => {
+      seen.push(`claimed in ${requests.getStore()}`);
+      return pass();
+    });
+    const first = await requests.run('one', () => world.engine.acquire('k'));
+    const waiting = requests.run('two', () => outcome(world.engine.acquire('k', { wait: '1m' })));
+    await settle();
+    seen.length = 0;
+    await requests.run('one', () => first.release());
+    await settle();
+    expect(waiting.state).toBe('fulfilled');
+    expect(seen).toEqual(['claimed in two', 'acquired in two']);
   });
 });
