@@ -1,0 +1,3 @@
+export { type Queryable } from './assert-held.js';
+export { postgresLeaseSql } from './migration.js';
+export { PostgresLeaseStore, type PostgresLeaseStoreOptions } from './postgres-lease-store.js';

@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, describe, it } from '@jest/globals';
+import pg from 'pg';
+import { PostgresLeaseStore } from '../../lib/stores/postgres/postgres-lease-store.js';
+import { describeLeaseStore } from '../../lib/testing/describe-lease-store.js';
+import { startPostgres, type PostgresServer } from '../support/postgres-server.js';
+
+let server: PostgresServer;
+let pool: pg.Pool;
+beforeAll(async () => {
+  server = await startPostgres();
+  pool = new pg.Pool({ connectionString: server.url, max: 5 });
+  pool.on('error', () => undefined);
+});
+afterAll(async () => {
+  await pool.end();
+  await server.stop();
+});
+
+describeLeaseStore('PostgresLeaseStore', () => new PostgresLeaseStore(server.url), {
+  describe,
+  it,
+  loseData: () => server.restartEmpty(),
+  freeze: () => server.pause(),
+  thaw: async () => server.resume(),
+});
+
+describeLeaseStore(
+  'PostgresLeaseStore on a pool of the user’s',
+  () => new PostgresLeaseStore(pool),
+  {
+    describe,
+    it,
+  },
+);
+
+// The shortest retention: what outlives it must do so by its own ttl.
+describeLeaseStore(
+  'PostgresLeaseStore with a table in a schema, without listening, with a short retention',
+  async () => {
+    await pool.query('CREATE SCHEMA IF NOT EXISTS "Select"');
+    return new PostgresLeaseStore(server.url, {
+      table: 'Select.order',
+      listen: false,
+      fenceRetention: 1_000,
+    });
+  },
+  { describe, it },
+);
