@@ -1,14 +1,15 @@
 import { afterAll, beforeAll, describe, it } from '@jest/globals';
-import pg from 'pg';
+import { Pool } from 'pg';
+import { PostgresAdvisoryLeaseStore } from '../../lib/stores/postgres/postgres-advisory-lease-store.js';
 import { PostgresLeaseStore } from '../../lib/stores/postgres/postgres-lease-store.js';
 import { describeLeaseStore } from '../../lib/testing/describe-lease-store.js';
 import { startPostgres, type PostgresServer } from '../support/postgres-server.js';
 
 let server: PostgresServer;
-let pool: pg.Pool;
+let pool: Pool;
 beforeAll(async () => {
   server = await startPostgres();
-  pool = new pg.Pool({ connectionString: server.url, max: 5 });
+  pool = new Pool({ connectionString: server.url, max: 5 });
   pool.on('error', () => undefined);
 });
 afterAll(async () => {
@@ -46,3 +47,11 @@ describeLeaseStore(
   },
   { describe, it },
 );
+
+describeLeaseStore('PostgresAdvisoryLeaseStore', () => new PostgresAdvisoryLeaseStore(server.url), {
+  describe,
+  it,
+  loseData: () => server.restartEmpty(),
+  freeze: () => server.pause(),
+  thaw: async () => server.resume(),
+});

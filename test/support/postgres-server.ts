@@ -148,7 +148,10 @@ export class PostgresServer {
     const [command, ...args] = [
       ...dieWithParent(),
       program('postgres'),
-      ...['-D', this.#data, '-p', `${this.port}`],
+      '-D',
+      this.#data,
+      '-p',
+      `${this.port}`,
       ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
     ];
     const log = openSync(this.#log, 'w');

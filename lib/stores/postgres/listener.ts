@@ -1,6 +1,7 @@
 import type { Client } from 'pg';
 import { NO_POSTGRES, POSTGRES_SILENT } from '../../lease.messages.js';
 import { lockId } from './lock-id.js';
+import { OneByOne } from './one-by-one.js';
 import { SILENCE, within } from './postgres-connection.js';
 import { CHANNEL } from './statements.js';
 
@@ -13,6 +14,8 @@ interface Watcher {
   /** The number of the lock by which those who release see that somebody watches the key. */
   readonly id: string;
   readonly onFree: () => void;
+  /** Where others can see it. */
+  seenOn: Client | undefined;
 }
 
 /**
@@ -21,7 +24,10 @@ interface Watcher {
  */
 export class Listener {
   readonly #watchers = new Set<Watcher>();
+  readonly #turns = new OneByOne();
   #opening: Promise<Client> | undefined;
+  /** The one that listens, while it does. */
+  #current: Client | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -31,7 +37,7 @@ export class Listener {
   ) {}
 
   async watch(key: string, onFree: () => void): Promise<() => Promise<void>> {
-    const watcher: Watcher = { id: lockId('watch', key), onFree };
+    const watcher: Watcher = { id: lockId('watch', key), onFree, seenOn: undefined };
     this.#watchers.add(watcher);
     try {
       await this.#announce(await this.#open(), watcher);
@@ -56,6 +62,7 @@ export class Listener {
     clearTimeout(this.#timer);
     const opening = this.#opening;
     this.#opening = undefined;
+    this.#current = undefined;
     await opening?.then((client) => end(client)).catch(() => undefined);
   }
 
@@ -79,7 +86,7 @@ export class Listener {
     client.on('notification', ({ payload }) => this.#heard(payload));
     try {
       await client.connect();
-      await ask(client, `LISTEN ${CHANNEL}`);
+      await this.#ask(client, `LISTEN ${CHANNEL}`);
     } catch (error) {
       void end(client);
       throw error;
@@ -90,26 +97,37 @@ export class Listener {
     return client;
   }
 
-  #current: Client | undefined;
-
   /** Waits for a release of the key that is being committed: who looks after this finds what it left. */
-  async #announce(client: Client, { id }: Watcher): Promise<void> {
-    await ask(client, 'SELECT pg_advisory_lock_shared($1::bigint)::text', [id]);
+  async #announce(client: Client, watcher: Watcher): Promise<void> {
+    if (watcher.seenOn === client) return;
+    watcher.seenOn = client;
+    await this.#ask(client, 'SELECT pg_advisory_lock_shared($1::bigint)::text', [watcher.id]);
   }
 
   async #stop(watcher: Watcher): Promise<void> {
     if (!this.#watchers.delete(watcher)) return;
     const client = this.#current;
-    if (client === undefined) return;
+    if (client === undefined || watcher.seenOn !== client) return;
     if (this.#watchers.size === 0) {
       this.#timer = setTimeout(() => void this.#hangUp(), this.idle).unref();
     }
     // A lock too many costs others a message in vain; the connection may be gone, and the lock with it.
-    await ask(client, 'SELECT pg_advisory_unlock_shared($1::bigint)', [watcher.id]).catch(() => {});
+    await this.#ask(client, 'SELECT pg_advisory_unlock_shared($1::bigint)', [watcher.id]).catch(
+      () => {},
+    );
+  }
+
+  /** One after the other. A connection that does not answer is given up, which shows as its end. */
+  async #ask(client: Client, text: string, values: string[] = []): Promise<void> {
+    const silent = (): Error => {
+      void end(client);
+      return new Error(POSTGRES_SILENT(SILENCE));
+    };
+    await this.#turns.run('', () => within(SILENCE, client.query(text, values), silent));
   }
 
   #heard(id: string | undefined): void {
-    for (const watcher of [...this.#watchers]) if (watcher.id === id) watcher.onFree();
+    for (const watcher of this.#watchers) if (watcher.id === id) watcher.onFree();
   }
 
   #lost(client: Client): void {
@@ -118,7 +136,7 @@ export class Listener {
     this.#opening = undefined;
     void end(client);
     // Whatever was told meanwhile was told to nobody.
-    for (const { onFree } of [...this.#watchers]) onFree();
+    for (const { onFree } of this.#watchers) onFree();
     if (this.#watchers.size > 0) this.#again(RETRY_FIRST);
   }
 
@@ -132,20 +150,11 @@ export class Listener {
 
   async #resume(): Promise<void> {
     const client = await this.#open();
-    for (const watcher of [...this.#watchers]) {
+    for (const watcher of this.#watchers) {
       await this.#announce(client, watcher);
       watcher.onFree();
     }
   }
-}
-
-/** A connection that does not answer is given up, which shows as its end. */
-async function ask(client: Client, text: string, values: string[] = []): Promise<void> {
-  const silent = (): Error => {
-    void end(client);
-    return new Error(POSTGRES_SILENT(SILENCE));
-  };
-  await within(SILENCE, client.query(text, values), silent);
 }
 
 /** Resolves when the connection is gone, whatever state it was in. */

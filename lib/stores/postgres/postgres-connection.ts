@@ -1,5 +1,11 @@
-import pg from 'pg';
-import type { Client, ClientConfig, Pool, PoolClient, PoolConfig } from 'pg';
+// By its default: older ones of the peer range are CommonJS, whose names Node does not see.
+import postgres, {
+  type Client,
+  type ClientConfig,
+  type Pool,
+  type PoolClient,
+  type PoolConfig,
+} from 'pg';
 import {
   BAD_POSTGRES_CONNECTION,
   BAD_POSTGRES_URL,
@@ -7,6 +13,9 @@ import {
   POSTGRES_SILENT,
 } from '../../lease.messages.js';
 import { leavesUsable } from './postgres-errors.js';
+
+// oxlint-disable-next-line import/no-named-as-default-member
+const { Client: NewClient, Pool: NewPool } = postgres;
 
 /** What finds out soon that a connection is dead. Nothing that a pooler would refuse at the start of a session. */
 const LIVELY = {
@@ -56,12 +65,12 @@ export function isPool(to: string | PoolConfig | Pool): to is Pool {
 
 /** A connection of its own to where the store goes, also beside a pool of the user's. */
 export function clientFor(to: string | PoolConfig | Pool, more: ClientConfig = {}): Client {
-  if (typeof to === 'string') return new pg.Client({ ...LIVELY, ...more, connectionString: to });
-  if (!isPool(to)) return new pg.Client({ ...LIVELY, ...to, ...more });
+  if (typeof to === 'string') return new NewClient({ ...LIVELY, ...more, connectionString: to });
+  if (!isPool(to)) return new NewClient({ ...LIVELY, ...to, ...more });
   const { options } = to as Pool & { options: PoolConfig };
   // A pool keeps its password where copying does not see it.
   const { password } = options;
-  return new pg.Client({
+  return new NewClient({
     ...LIVELY,
     ...options,
     ...more,
@@ -150,7 +159,7 @@ export class Connections {
     if (isPool(to)) this.#pool = to;
     else {
       const config = typeof to === 'string' ? { connectionString: to } : to;
-      this.#pool = new pg.Pool({ ...LIVELY, ...POOL, ...config });
+      this.#pool = new NewPool({ ...LIVELY, ...POOL, ...config });
     }
     return this.#pool.on('error', this.#onTrouble);
   }

@@ -3,12 +3,9 @@ import type { Pool, PoolConfig } from 'pg';
 import { parseDuration, type Duration } from '../../lease/duration.js';
 import type { Lease } from '../../lease/lease.js';
 import {
-  BAD_OPTION,
-  BAD_OPTIONS,
   BAD_POSTGRES_ANSWER,
   POSTGRES_CLAIM_CROWDED,
   POSTGRES_CLAIM_LATE,
-  UNKNOWN_OPTION,
 } from '../../lease.messages.js';
 import type {
   Claim,
@@ -26,6 +23,7 @@ import { assertHeldIn, type Queryable } from './assert-held.js';
 import { Listener } from './listener.js';
 import { lockId } from './lock-id.js';
 import { createSql } from './migration.js';
+import { withDefaults } from './options.js';
 import { assertConnection, clientFor, Connections, type Row } from './postgres-connection.js';
 import { connectionForThread } from './postgres-in-thread.js';
 import { toRecord } from './postgres-record.js';
@@ -62,7 +60,6 @@ export interface PostgresLeaseStoreOptions {
   listen?: boolean;
 }
 
-const OPTIONS = ['table', 'createTable', 'fenceRetention', 'listen'] as const;
 const PATIENCE = 2_000;
 /** While others claim the same key in the same moment. */
 const CROWD_PAUSE = 2;
@@ -100,7 +97,17 @@ export class PostgresLeaseStore implements LeaseStore {
   ) {
     assertConnection('PostgresLeaseStore', connection);
     const to = connection!;
-    const { table: name, createTable, fenceRetention, listen } = checked(options);
+    const {
+      table: name,
+      createTable,
+      fenceRetention,
+      listen,
+    } = withDefaults(options, {
+      table: 'nestjs_lease',
+      createTable: true,
+      fenceRetention: '24h',
+      listen: true,
+    });
     const table = tableOf(name);
     this.#retention = micros(parseDuration(fenceRetention, 'fenceRetention', { min: 1_000 }));
     this.#sql = statementsFor(table);
@@ -262,25 +269,6 @@ export class PostgresLeaseStore implements LeaseStore {
       throw new Error(BAD_POSTGRES_ANSWER('now'));
     this.#time.heard(Math.floor(Number(now) / 1_000));
   }
-}
-
-function checked(options: PostgresLeaseStoreOptions): Required<PostgresLeaseStoreOptions> {
-  if (typeof options !== 'object' || options === null) throw new TypeError(BAD_OPTIONS(options));
-  for (const option of Object.keys(options)) {
-    if (!(OPTIONS as readonly string[]).includes(option)) {
-      throw new TypeError(UNKNOWN_OPTION(option, OPTIONS));
-    }
-  }
-  const {
-    table = 'nestjs_lease',
-    createTable = true,
-    fenceRetention = '24h',
-    listen = true,
-  } = options;
-  for (const [option, value] of Object.entries({ createTable, listen })) {
-    if (typeof value !== 'boolean') throw new TypeError(BAD_OPTION(option, value, 'true or false'));
-  }
-  return { table, createTable, fenceRetention, listen };
 }
 
 const unavailable = (why: 'late' | 'crowded'): Refusal => ({

@@ -1,6 +1,11 @@
 import { createAlone } from './migration.js';
-import type { Connections, Row } from './postgres-connection.js';
-import { forPeople, isCreatedMeanwhile, isMissingTable } from './postgres-errors.js';
+import type { Row } from './postgres-connection.js';
+import { forPeople, isCollision, isCreatedMeanwhile, isMissingTable } from './postgres-errors.js';
+
+/** What sends a statement: any connection of a pool, or one session. */
+export interface Sender {
+  ask(text: string, values: readonly unknown[] | undefined, until: number): Promise<Row[]>;
+}
 
 /** Sends statements to tables that may have to be created first: when one is missing, and not before. */
 export class Tables {
@@ -8,7 +13,7 @@ export class Tables {
 
   /** @param create - the SQL that creates them; nothing when that is somebody else's task */
   constructor(
-    private readonly connections: Connections,
+    private readonly connections: Sender,
     private readonly name: string,
     private readonly create: string | undefined,
   ) {}
@@ -21,15 +26,23 @@ export class Tables {
     secrets: readonly string[] = [],
   ): Promise<Row[]> {
     try {
+      return await this.#askAgain(text, values, until);
+    } catch (error) {
+      throw forPeople(error, this.name, secrets);
+    }
+  }
+
+  /** What was not done because of a missing table, or because others were in its way, is sent again as it was. */
+  async #askAgain(text: string, values: readonly unknown[], until: number): Promise<Row[]> {
+    for (let isCreated = false; ;) {
       try {
         return await this.connections.ask(text, values, until);
       } catch (error) {
-        if (this.create === undefined || !isMissingTable(error)) throw error;
-        await this.#createOnce(until);
-        return await this.connections.ask(text, values, until);
+        if (isMissingTable(error) && this.create !== undefined && !isCreated) {
+          isCreated = true;
+          await this.#createOnce(until);
+        } else if (!isCollision(error) || performance.now() >= until) throw error;
       }
-    } catch (error) {
-      throw forPeople(error, this.name, secrets);
     }
   }
 
