@@ -9,7 +9,7 @@ import {
   NO_TRANSACTION,
 } from '../../lease.messages.js';
 import { lockId } from './lock-id.js';
-import { GUARD } from './statements.js';
+import { GUARD, SPOIL } from './statements.js';
 
 /**
  * What sends a statement in your transaction: a client of pg, a `QueryRunner` of TypeORM, or a function of yours around
@@ -30,16 +30,25 @@ export interface Queryable {
 export async function assertHeldIn(client: Queryable, lease: Lease, held: string): Promise<void> {
   if (typeof client?.query !== 'function') throw new TypeError(BAD_QUERYABLE(client));
   if (!Array.isArray(lease?.holdings)) throw new TypeError(BAD_LEASE(lease));
-  // The clock of this process first: it needs nobody's answer (rule 4).
-  lease.assertHeld();
+  try {
+    // The clock of this process first: it needs nobody's answer (rule 4).
+    lease.assertHeld();
+    await guard(client, lease, held);
+  } catch (error) {
+    // So that it cannot be committed by who does not heed the error either.
+    await client.query(SPOIL, []).catch(() => undefined);
+    throw error;
+  }
+}
+
+async function guard(client: Queryable, lease: Lease, held: string): Promise<void> {
   const holdings = lease.holdings.toSorted((a, b) => (a.hold.key < b.hold.key ? -1 : 1));
   const word = randomUUID();
   const locks = holdings.map(({ hold }) => lockId('guard', hold.key));
   await client.query(GUARD, [JSON.stringify(locks), word]);
   // The public fence tells one acquisition from another; the secret token need not be in your logs (rule 15).
   const wanted = holdings.map(({ hold, fence }) => ({ key: hold.key, fence: String(fence) }));
-  const answer = await client.query(held, [JSON.stringify(wanted)]);
-  const row = firstRow(answer);
+  const row = firstRow(await client.query(held, [JSON.stringify(wanted)]));
   if (row?.['guard'] !== word) throw new Error(NO_TRANSACTION());
   const isolation = String(row['isolation']);
   if (!/^read (un)?committed$/.test(isolation)) throw new Error(BAD_ISOLATION(isolation));

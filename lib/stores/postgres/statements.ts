@@ -238,3 +238,6 @@ export const GUARD = `
 SELECT set_config('nestjs_lease.guard', $2::text, true) AS guard,
   (SELECT count(pg_advisory_xact_lock_shared(id::bigint)::text)
     FROM jsonb_array_elements_text(($1::text)::jsonb) AS e (id))::int AS locks`;
+
+/** Always fails, and says why in the server's log: a transaction in which a statement failed cannot commit. */
+export const SPOIL = `SELECT 'nestjs-lease: the lease is lost, this transaction must not commit'::integer`;
