@@ -201,3 +201,61 @@ export const SAME_DEFAULT_KEY = (key: string): string =>
 
 export const BAD_DECORATOR_OPTION = (method: string, reason: string): string =>
   `${method}: ${reason}`;
+
+// — PostgreSQL
+
+export const BAD_POSTGRES_CONNECTION = (store: string, value: unknown): string =>
+  `${store} was given ${show(value)}; it needs a URL like postgres://localhost:5432/app, options of pg, or a Pool of pg. Is the environment variable set?`;
+
+export const BAD_POSTGRES_URL = (store: string): string =>
+  `${store} was given a string that is no PostgreSQL URL; it must begin with postgres:// or postgresql://, or be the path of a socket.`;
+
+export const BAD_POSTGRES_TABLE = (table: unknown): string =>
+  `"table" is ${show(table)}; it must be the name of a table, or schema.table, of letters, digits, _ and $, each part at most 50 of them.`;
+
+export const NO_POSTGRES = (): string => 'There is no connection to PostgreSQL.';
+
+export const POSTGRES_SILENT = (ms: number): string =>
+  `PostgreSQL did not answer within ${Math.round(ms)} ms; the connection was given up.`;
+
+export const POSTGRES_SAID = (message: string, code: string): string =>
+  `PostgreSQL said: ${message} (${code}).`;
+
+export const POSTGRES_READ_ONLY = (): string =>
+  'This PostgreSQL is read-only: a replica, or a primary that is to be one. Leases need the primary; with several hosts, a URL that leads to it.';
+
+export const POSTGRES_NO_TABLE = (table: string): string =>
+  `The table "${table}" of the lease store, or the one that belongs to it, does not exist. Run the SQL of postgresLeaseSql('${table}') in a migration, or leave createTable on.`;
+
+export const POSTGRES_NO_RIGHT = (table: string, message: string): string =>
+  `PostgreSQL said: ${message}. The lease store needs SELECT, INSERT, UPDATE and DELETE on its tables, and the right to create them unless postgresLeaseSql('${table}') was run by somebody else.`;
+
+export const POSTGRES_CLAIM_LATE = (): string =>
+  'The claim reached PostgreSQL after the time it was to be answered in; it was not executed.';
+
+export const POSTGRES_CLAIM_CROWDED = (): string =>
+  'Others claimed the same key all the time; PostgreSQL came to no answer in the time that was left.';
+
+export const BAD_POSTGRES_ANSWER = (what: string): string =>
+  `PostgreSQL answered ${what} with something that is no answer to it. Is another program using the same tables?`;
+
+export const NO_TRANSACTION = (): string =>
+  'assertHeld() was called outside of a transaction, or on a pool that takes another connection each time: it protects nothing there. Call it on the client of an open transaction.';
+
+export const BAD_ISOLATION = (isolation: string): string =>
+  `assertHeld() was called in a transaction of isolation ${show(isolation)}, which sees the lease as it was when the transaction began. Use READ COMMITTED, or guard the write with the fence.`;
+
+export const BAD_LEASE = (value: unknown): string =>
+  `assertHeld() was given ${show(value)} for a lease; it needs the Lease that acquire() or run() gave.`;
+
+export const BAD_QUERYABLE = (value: unknown): string =>
+  `assertHeld() was given ${show(value)} for a client; it needs something with query(text, values), in an open transaction.`;
+
+export const POOLER_IN_BETWEEN = (): string =>
+  'There is a pooler between PostgresAdvisoryLeaseStore and PostgreSQL; a lock of a session is not safe there. Connect to the server itself, or use PostgresLeaseStore.';
+
+export const SESSION_LOST = (): string =>
+  'The session that held the locks is gone, and with it every lock.';
+
+export const POSTGRES_NOT_FOR_THREAD = (option: string): string =>
+  `"renewInThread" is not possible with the option "${option}" of this PostgreSQL connection: a function or an object of a class cannot be sent to a thread. Give the store a URL, or options without it.`;

@@ -1062,7 +1062,9 @@ export function describeLeaseStore(
       const held = await bench.take(bench.key(), { ttl: LONG });
       await bench.store.close();
       await bench.store.open?.();
-      assert.deepEqual(await bench.store.renew([held]), ['renewed']);
+      // Without an expiry a key is the holder's for as long as it is there: closing was its end.
+      const isThere = bench.store.limits.expiry !== false;
+      assert.deepEqual(await bench.store.renew([held]), [isThere ? 'renewed' : 'gone']);
       await bench.take(bench.key());
     });
   });

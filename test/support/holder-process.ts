@@ -8,7 +8,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { CompiledLib } from './compiled-lib.js';
 import { until } from './until.js';
 
-const script = join(dirname(fileURLToPath(import.meta.url)), 'holder.mjs');
+const here = dirname(fileURLToPath(import.meta.url));
 
 export interface Said {
   readonly said: string;
@@ -33,9 +33,15 @@ export class HolderProcess {
   }
 
   /** Resolves when it holds the key. */
-  static async start(lib: CompiledLib, url: string, key: string, ttl: number) {
+  static async start(
+    lib: CompiledLib,
+    url: string,
+    key: string,
+    ttl: number,
+    script = 'holder.mjs',
+  ): Promise<HolderProcess> {
     const holder = new HolderProcess(
-      spawn(process.execPath, [script, lib.dir, url, key, `${ttl}`]),
+      spawn(process.execPath, [join(here, script), lib.dir, url, key, `${ttl}`]),
     );
     await until(() => holder.said.length > 0 || holder.hasExited, { timeout: 10_000 });
     if (holder.said.length === 0) throw new Error(`The holder ended: ${holder.errors}`);
@@ -55,7 +61,8 @@ export class HolderProcess {
     return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 
-  tell(word: 'act' | 'act-anyway' | 'release'): void {
+  /** In the words of its script. */
+  tell(word: string): void {
     this.#child.stdin!.write(`${word}\n`);
   }
 
