@@ -1,28 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ETCD_NO_WATCH } from '../../lease.messages.js';
-import { headerOf, integerOf, listOf, objectOf } from './etcd-answers.js';
-import { resultOf, type EtcdClient, type Listening } from './etcd-client.js';
+import { ETCD_CLOSED } from '../../lease.messages.js';
+import type { EtcdClient } from './etcd-client.js';
 import type { EtcdNames } from './etcd-names.js';
+import { EtcdWatchStream } from './etcd-watch-stream.js';
 
-const OPEN_WITHIN = 2_000;
 /** Who waits for one key after the other need not open a connection for each. */
 const IDLE = 10_000;
 const AGAIN_FIRST = 50;
 const AGAIN_AT_MOST = 2_000;
 
 /**
- * Tells of keys that may have become free, by one connection for all of them; two for a moment when more are watched,
- * because a stream cannot be asked for more while it runs. One that broke goes on from the last revision that was heard
- * of, so that nothing is missed.
+ * Tells of keys that may have become free, by one connection for all of them; two for a moment when another is watched,
+ * because a stream cannot be asked for more while it runs. The next one goes on from the last revision that was heard
+ * of, so that nothing is missed in between.
  */
 export class EtcdWatch {
   readonly #client: EtcdClient;
   readonly #names: EtcdNames;
   readonly #listeners = new Map<string, Set<() => void>>();
-  #current: WatchStream | undefined;
+  readonly #heard = new Map<string, number>();
+  #current: EtcdWatchStream | undefined;
+  #next: EtcdWatchStream | undefined;
   #opening: Promise<void> | undefined;
-  /** The last revision that was heard of. */
-  #heard: number | undefined;
   #idle: NodeJS.Timeout | undefined;
   #life = new AbortController();
 
@@ -39,16 +38,12 @@ export class EtcdWatch {
     this.#listeners.set(key, listeners.add(listener));
     const stop = async (): Promise<void> => {
       listeners.delete(listener);
-      if (listeners.size === 0 && this.#listeners.get(key) === listeners) {
-        this.#listeners.delete(key);
-      }
+      if (listeners.size > 0 || this.#listeners.get(key) !== listeners) return;
+      this.#listeners.delete(key);
       if (this.#listeners.size === 0) this.#dropWhenIdle();
     };
     try {
-      const { signal } = this.#life;
-      while (!this.#current?.covers(key)) {
-        await (this.#opening ??= this.#open(signal).finally(() => (this.#opening = undefined)));
-      }
+      await this.#untilCovered(key, this.#life.signal);
       return stop;
     } catch (error) {
       await stop();
@@ -58,15 +53,22 @@ export class EtcdWatch {
 
   /** A member that does not answer others does not tell us anything either. */
   doubt(endpoint: URL): void {
-    if (this.#current?.endpoint === endpoint) this.#current.hangUp();
+    if (this.#current?.endpoint === endpoint) this.#current.break();
   }
 
   close(): void {
-    clearTimeout(this.#idle);
     this.#life.abort();
     this.#life = new AbortController();
     this.#listeners.clear();
     this.#drop();
+  }
+
+  async #untilCovered(key: string, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      if (signal.aborted) throw new Error(ETCD_CLOSED());
+      if (this.#current?.covers(key)) return;
+      await this.#open();
+    }
   }
 
   #dropWhenIdle(): void {
@@ -75,25 +77,33 @@ export class EtcdWatch {
   }
 
   #drop(): void {
-    const current = this.#current;
+    clearTimeout(this.#idle);
+    const streams = [this.#current, this.#next];
     this.#current = undefined;
-    this.#heard = undefined;
-    current?.hangUp();
+    this.#heard.clear();
+    for (const stream of streams) stream?.hangUp();
   }
 
-  /** @param from - the revision to go on from */
-  async #open(signal: AbortSignal, from?: number): Promise<void> {
+  /** One at a time: who comes while it opens is for the next. */
+  #open(): Promise<void> {
+    return (this.#opening ??= this.#openNext().finally(() => {
+      this.#opening = undefined;
+      this.#next = undefined;
+    }));
+  }
+
+  async #openNext(): Promise<void> {
     // Those who come in the same moment share it.
     await Promise.resolve();
-    const keys = [...this.#listeners.keys()];
-    const next = new WatchStream(keys, {
-      heard: (revision) => (this.#heard = Math.max(this.#heard ?? 0, revision)),
+    for (const key of this.#heard.keys()) if (!this.#listeners.has(key)) this.#heard.delete(key);
+    const next = new EtcdWatchStream([...this.#listeners.keys()], {
+      heard: (key, revision) => void this.#heard.set(key, revision),
       free: (key) => this.#tell(key),
-      compacted: () => this.#missed(),
-      ended: () => this.#ended(next, signal),
+      missed: () => this.#missed(),
+      broke: () => this.#broke(next),
     });
-    await next.open(this.#client, this.#names, from);
-    if (signal.aborted || this.#listeners.size === 0) return next.hangUp();
+    this.#next = next;
+    await next.open(this.#client, this.#names, new Map(this.#heard));
     const last = this.#current;
     this.#current = next;
     last?.hangUp();
@@ -103,124 +113,23 @@ export class EtcdWatch {
     for (const listener of this.#listeners.get(key) ?? []) listener();
   }
 
-  /** What happened in between is not known any more: everything may have. */
+  /** Everything may have happened. */
   #missed(): void {
-    this.#heard = undefined;
-    for (const key of [...this.#listeners.keys()]) this.#tell(key);
+    this.#heard.clear();
+    for (const key of this.#listeners.keys()) this.#tell(key);
   }
 
-  #ended(stream: WatchStream, signal: AbortSignal): void {
+  #broke(stream: EtcdWatchStream): void {
     if (this.#current !== stream) return;
     this.#current = undefined;
-    if (signal.aborted || this.#listeners.size === 0) return;
-    void this.#again(signal).catch(() => {});
+    void this.#again(this.#life.signal).catch(() => {});
   }
 
   async #again(signal: AbortSignal): Promise<void> {
     for (let pause = AGAIN_FIRST; ; pause = Math.min(2 * pause, AGAIN_AT_MOST)) {
       await sleep(pause, undefined, { ref: false, signal });
       if (this.#listeners.size === 0 || this.#current !== undefined) return;
-      const from = this.#heard === undefined ? undefined : this.#heard + 1;
-      const opening = (this.#opening ??= this.#open(signal, from).finally(
-        () => (this.#opening = undefined),
-      ));
-      await opening.catch(() => {});
+      await this.#open().catch(() => {});
     }
-  }
-}
-
-interface Told {
-  heard(revision: number): void;
-  free(key: string): void;
-  compacted(): void;
-  ended(): void;
-}
-
-/** One connection, for the keys that it was opened for. */
-class WatchStream {
-  readonly #keys: readonly string[];
-  readonly #covered: ReadonlySet<string>;
-  readonly #told: Told;
-  #listening: Listening | undefined;
-  #created = 0;
-  #isOver = false;
-
-  constructor(keys: readonly string[], told: Told) {
-    this.#keys = keys;
-    this.#covered = new Set(keys);
-    this.#told = told;
-  }
-
-  get endpoint(): URL | undefined {
-    return this.#listening?.endpoint;
-  }
-
-  covers(key: string): boolean {
-    return this.#covered.has(key);
-  }
-
-  hangUp(): void {
-    this.#isOver = true;
-    this.#listening?.hangUp();
-  }
-
-  /** Resolves when the server watches all keys. */
-  async open(client: EtcdClient, names: EtcdNames, from: number | undefined): Promise<void> {
-    const start = from === undefined ? {} : { start_revision: `${from}` };
-    const requests = this.#keys.map((key, i) => ({
-      create_request: {
-        ...names.holders(key),
-        ...start,
-        filters: ['NOPUT'],
-        watch_id: `${i + 1}`,
-      },
-    }));
-    const until = performance.now() + OPEN_WITHIN;
-    await new Promise<void>((resolve, reject) => {
-      const onEnd = (cause: unknown): void => {
-        clearTimeout(limit);
-        this.#isOver = true;
-        // It may be that it does not know the token any more.
-        client.forgetToken();
-        if (this.#listening !== undefined) client.blame(this.#listening.endpoint);
-        reject(new Error(ETCD_NO_WATCH(), { cause }));
-        this.#told.ended();
-      };
-      const onLine = (line: string): void => {
-        try {
-          this.#read(line);
-        } catch (error) {
-          this.#listening?.hangUp();
-          return onEnd(error);
-        }
-        if (this.#created < this.#keys.length) return;
-        clearTimeout(limit);
-        resolve();
-      };
-      const limit = setTimeout(() => {
-        this.#listening?.hangUp();
-        reject(new Error(ETCD_NO_WATCH()));
-      }, OPEN_WITHIN).unref();
-      client.stream('v3/watch', requests, { onLine, onEnd }, until).then((listening) => {
-        this.#listening = listening;
-        if (this.#isOver) listening.hangUp();
-      }, onEnd);
-    });
-  }
-
-  #read(line: string): void {
-    const answer = objectOf(resultOf(line));
-    const { revision } = headerOf(answer);
-    if (answer['canceled'] === true) {
-      if (integerOf(answer['compact_revision']) > 0) this.#told.compacted();
-      throw new Error(ETCD_NO_WATCH());
-    }
-    if (answer['created'] === true) this.#created++;
-    const events = listOf(answer['events']);
-    if (events.length > 0) {
-      const key = this.#keys[integerOf(answer['watch_id']) - 1];
-      if (key !== undefined) this.#told.free(key);
-    }
-    this.#told.heard(revision);
   }
 }
