@@ -259,3 +259,52 @@ export const SESSION_LOST = (): string =>
 
 export const POSTGRES_NOT_FOR_THREAD = (option: string): string =>
   `"renewInThread" is not possible with the option "${option}" of this PostgreSQL connection: a function or an object of a class cannot be sent to a thread. Give the store a URL, or options without it.`;
+
+// — etcd
+
+export const BAD_ETCD_OPTIONS = (value: unknown): string =>
+  `EtcdLeaseStore was given ${show(value)}; it needs options, at least { endpoints: 'http://localhost:2379' }.`;
+
+export const BAD_ETCD_ENDPOINT = (): string =>
+  'An endpoint of EtcdLeaseStore must be the client URL of a member, such as http://localhost:2379 or https://etcd-1:2379, and there must be one at least. A user and a password have options of their own. Is the environment variable set?';
+
+export const BAD_ETCD_CREDENTIALS = (): string =>
+  'EtcdLeaseStore needs both "username" and "password", as texts, or neither.';
+
+export const BAD_ETCD_TLS = (option: string): string =>
+  `"${option}" of EtcdLeaseStore must be PEM, as a text or a Buffer; "tls.cert" and "tls.key" go together.`;
+
+export const ETCD_TLS_WITHOUT_HTTPS = (): string =>
+  'EtcdLeaseStore was given "tls", but an endpoint that begins with http://, which would not use it.';
+
+export const BAD_ETCD_PREFIX = (): string =>
+  '"prefix" of EtcdLeaseStore must be a text without control characters.';
+
+export const ETCD_CLOSED = (): string => 'The etcd lease store is closed.';
+
+export const ETCD_NO_ANSWER = (host: string, ms: number): string =>
+  `etcd at ${host} did not answer within ${Math.round(ms)} ms.`;
+
+export const ETCD_NO_TIME = (): string => 'There was no time left to ask etcd.';
+
+export const ETCD_UNREACHABLE = (host: string, error: Error): string =>
+  `etcd at ${host} cannot be reached: ${(error as NodeJS.ErrnoException).code ?? error.message}.`;
+
+export const ETCD_TOO_LONG = (host: string): string =>
+  `${host} answered with more than etcd ever would.`;
+
+export const ETCD_BAD_ANSWER = (host: string, status: number): string =>
+  `${host} answered (HTTP ${status}) with something that is no answer of etcd. Is it the client URL of an etcd 3.4 or newer?`;
+
+export const ETCD_SAYS = (message: string): string => `etcd refused: ${message.slice(0, 200)}.`;
+
+export const ETCD_NOT_LET_IN = (username: string): string =>
+  `etcd did not let the user "${username}" in: the name or the password is wrong.`;
+
+export const ETCD_STRANGE_VALUE = (key: string): string =>
+  `What etcd has under the names of the lease "${key}" is no lease. It is left alone, and the key cannot be claimed. Is another program using the same prefix?`;
+
+export const ETCD_RELEASE_IN_DOUBT = (key: string): string =>
+  `The release of "${key}" had to be sent twice, and the second found nothing: the first may have freed it.`;
+
+export const ETCD_NO_WATCH = (): string => 'etcd does not tell of releases at the moment.';
