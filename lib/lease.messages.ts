@@ -218,8 +218,8 @@ export const REDLOCK_SAME_NODE = (
 export const REDLOCK_TTL = (ttl: number, maxTtl: number): string =>
   `A ttl of ${ttl} ms is longer than the maxTtl of RedlockLeaseStore, ${maxTtl} ms, for which a node that lost its data stays out. Raise maxTtl in all processes.`;
 
-export const REDLOCK_NO_MAJORITY = (answered: number, count: number): string =>
-  `Only ${answered} of ${count} Redis nodes answered, which is no majority.`;
+export const REDLOCK_NO_MAJORITY = (silent: number, count: number): string =>
+  `${silent} of ${count} Redis nodes gave no answer, and the others are no majority.`;
 
 export const REDLOCK_QUARANTINE = (quarantined: number, count: number, waitMs: number): string =>
   `${quarantined} of ${count} Redis nodes have restarted, lost their data or are new, and grant nothing for ${Math.ceil(waitMs)} ms more, so that what they have forgotten is over by then.`;

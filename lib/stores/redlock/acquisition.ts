@@ -7,14 +7,17 @@ import {
 import type { UnderWay } from '../../lease/under-way.js';
 import type { Claim, Grant, Hold, Refusal } from '../lease-store.js';
 import { vote, type Tally } from './ballot.js';
-import { majorityOf, type Vote, type Voter } from './voter.js';
+import { majorityOf, type Vote, type Voter, type Wanted } from './voter.js';
 
 /** As often a claim is sent again that met others at the same moment, so that nobody got a majority. */
 const ROUNDS = 6;
 const GIVE_BACK_PATIENCE = 2_000;
+const GIVE_BACK_PAUSE = 50;
 
 /** What came of asking all nodes once. */
 interface Round {
+  /** Who was sent the claim: one that was down was not. */
+  readonly asked: ReadonlySet<Voter>;
   readonly votes: ReadonlyMap<Voter, Vote>;
   readonly outcome: 'granted' | 'held' | 'done' | 'unavailable';
   /** Nobody can have a majority: several asked at the same moment. */
@@ -88,26 +91,42 @@ export class Acquisition {
       // The longer it takes to ask, the further apart those have to be who met.
       const pause = (1 + performance.now() - since) * 2 ** rounds * this.#parts.random();
       const isLast = rounds === ROUNDS || performance.now() + pause >= until || this.#isOver;
-      if (!isSplit || isLast) return this.#refusal(round);
+      if (!isSplit || isLast) {
+        this.#isOver = true;
+        return this.#refusal(round);
+      }
       await setTimeout(pause, undefined, { ref: false });
     }
   }
 
   async #ask(claim: Claim, until: number): Promise<Round> {
     const number = ++this.#round;
-    let isAsking = true;
-    const wanted = { until, isWanted: () => isAsking && !this.#isOver };
+    const isCurrent = (): boolean => number === this.#round && !this.#isOver;
+    const asked = new Set<Voter>();
+    let verdict: Round | undefined;
+    const wantedBy = (voter: Voter): Wanted => ({
+      until,
+      // Also after a majority granted it: the more of them have it, the more may go down under it.
+      isWanted: () => {
+        const isWanted = isCurrent() && (verdict?.outcome ?? 'granted') === 'granted';
+        if (isWanted) asked.add(voter);
+        return isWanted;
+      },
+    });
     const round = await vote<Vote, Round>({
       voters: this.#voters,
-      question: (voter) => voter.claim(claim, wanted),
-      decide: (tally) => this.#decide(tally),
+      question: (voter) => voter.claim(claim, wantedBy(voter)),
+      decide: (tally) => (verdict = this.#decide(tally, asked)),
       until,
       onLate: (voter, answer) => {
-        if (answer.kind === 'granted' && this.#isOver) this.#free(voter, number);
+        if (answer.kind !== 'granted') return;
+        if (!isCurrent()) this.#free(voter, number);
+        else if (verdict!.outcome === 'granted') {
+          this.#add(voter.settle(this.#hold, fenceOf(verdict!)).catch(() => {}));
+        }
       },
       underWay: this.#all,
     });
-    isAsking = false;
     try {
       this.#parts.check();
     } catch (error) {
@@ -117,11 +136,12 @@ export class Acquisition {
     return round;
   }
 
-  #decide(tally: Tally<Vote>): Round | undefined {
+  #decide(tally: Tally<Vote>, asked: ReadonlySet<Voter>): Round | undefined {
     const { answers: votes, open } = tally;
     const majority = majorityOf(this.#voters.length);
     const of = (kind: Vote['kind']): number => tally.countOf((vote) => vote.kind === kind);
     const end = (outcome: Round['outcome'], isSplit = false): Round => ({
+      asked,
       votes: new Map(votes),
       outcome,
       isSplit,
@@ -158,6 +178,7 @@ export class Acquisition {
     // Handed out before, so that it is not ours to give back: no telling.
     if (isHeldAlready(round) && !this.#isOver) throw cause;
     this.#giveBack(round);
+    this.#isOver = true;
     return { granted: false, reason: 'unavailable', cause };
   }
 
@@ -175,30 +196,41 @@ export class Acquisition {
     return retryAfterMs === undefined ? unavailable : { ...unavailable, retryAfterMs };
   }
 
-  #cause({ answers, failures }: Tally<Vote>): Error {
+  #cause({ answers, failures, silent }: Tally<Vote>): Error {
     const count = this.#voters.length;
     const waits = waitsOf(answers, 'quarantined');
     const cause = failures.values().next().value;
     if (waits.length + majorityOf(count) > count) {
       return new Error(REDLOCK_QUARANTINE(waits.length, count, waits[0]!), { cause });
     }
-    return new Error(REDLOCK_NO_MAJORITY(answers.size, count), { cause });
+    const late = [...answers.values()].filter(({ kind }) => kind === 'late').length;
+    return new Error(REDLOCK_NO_MAJORITY(silent + late, count), { cause });
   }
 
   /** At once, and everywhere where it may have been granted. Behind the claim, where that is still under way. */
-  #giveBack({ votes }: Round): void {
-    for (const voter of this.#voters) {
+  #giveBack({ asked, votes }: Round): void {
+    for (const voter of asked) {
       const kind = votes.get(voter)?.kind ?? 'granted';
       if (kind === 'granted') this.#free(voter, this.#round);
     }
   }
 
   #free(voter: Voter, round: number): void {
+    this.#add(this.#freeSoon(voter, round));
+  }
+
+  /** A connection that breaks may take the request with it. What cannot be given back is left to its ttl. */
+  async #freeSoon(voter: Voter, round: number): Promise<void> {
     const isWanted = (): boolean => round === this.#round;
     const until = performance.now() + GIVE_BACK_PATIENCE;
-    // What cannot be given back is left to its ttl.
-    const freed = voter.release(this.#hold, {}, { until, isWanted }).catch(() => {});
-    this.#add(freed);
+    while (isWanted() && performance.now() < until) {
+      try {
+        await voter.release(this.#hold, {}, { until, isWanted });
+        return;
+      } catch {
+        await setTimeout(GIVE_BACK_PAUSE, undefined, { ref: false });
+      }
+    }
   }
 
   #add(begun: Promise<unknown>): void {

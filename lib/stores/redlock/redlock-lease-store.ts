@@ -120,7 +120,7 @@ export class RedlockLeaseStore implements LeaseStore {
       throw new Error(REDLOCK_QUARANTINE(waits.length, count, Math.min(...waits)));
     }
     const failed = opened.find((one) => one.status === 'rejected');
-    throw new Error(REDLOCK_NO_MAJORITY(states.length, count), { cause: failed?.reason });
+    throw new Error(REDLOCK_NO_MAJORITY(count - states.length, count), { cause: failed?.reason });
   }
 
   /** Connections of its own to the same places; of clients that were passed in, as they were configured. */
@@ -177,12 +177,12 @@ export class RedlockLeaseStore implements LeaseStore {
       voters: this.#nodes,
       question: (node) => node.inspect(key),
       decide: (tally) => {
-        if (!tally.isOver && !isAgreed(tally, count)) return undefined;
-        if (tally.answers.size >= majorityOf(count)) {
-          return { record: agreedRecord(key, tally, count) };
+        if (tally.answers.size + tally.open < majorityOf(count)) {
+          const cause = tally.failures.values().next().value;
+          throw new Error(REDLOCK_NO_MAJORITY(tally.silent, count), { cause });
         }
-        const cause = tally.failures.values().next().value;
-        throw new Error(REDLOCK_NO_MAJORITY(tally.answers.size, count), { cause });
+        if (!tally.isOver && !isAgreed(tally, count)) return undefined;
+        return { record: agreedRecord(key, tally, count) };
       },
       until: performance.now() + NODE_PATIENCE,
       underWay: this.#underWay,
@@ -196,7 +196,8 @@ export class RedlockLeaseStore implements LeaseStore {
     const lists = found.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
     if (lists.length < majorityOf(this.#nodes.length)) {
       const failed = found.find((one) => one.status === 'rejected');
-      const message = REDLOCK_NO_MAJORITY(lists.length, this.#nodes.length);
+      const count = this.#nodes.length;
+      const message = REDLOCK_NO_MAJORITY(count - lists.length, count);
       throw new Error(message, { cause: failed?.reason });
     }
     for (const key of new Set(lists.flat())) {
@@ -269,7 +270,7 @@ function assertDistinct(
 
 async function atMost(ms: number, ends: Promise<void>): Promise<void> {
   let limit: NodeJS.Timeout | undefined;
-  const tooLong = new Promise<void>((resolve) => (limit = setTimeout(resolve, ms)));
+  const tooLong = new Promise<void>((resolve) => (limit = setTimeout(resolve, ms).unref()));
   await Promise.race([ends, tooLong]);
   clearTimeout(limit);
 }

@@ -91,7 +91,7 @@ export class RedlockNode implements Voter {
     const { lease, mark } = this.#namesOf(claim.key, claim.once);
     for (;;) {
       await this.#ready(wanted.until);
-      if (!wanted.isWanted() || performance.now() >= wanted.until) {
+      if (performance.now() >= wanted.until || !wanted.isWanted()) {
         throw new Error(CLAIM_TOO_LATE());
       }
       const deadline = this.#deadline(wanted.until);

@@ -38,9 +38,11 @@ export interface NodeRecord {
   readonly leftMs: number;
 }
 
-/** Until when somebody waits for the answer, on our monotonic clock, and whether anybody still does. */
+/** Whether a request is still wanted by the time that it can be sent. */
 export interface Wanted {
+  /** Until when somebody waits for the answer, on our monotonic clock. */
   readonly until: number;
+  /** Called right before it is sent; it is not sent when not. */
   readonly isWanted: () => boolean;
 }
 
