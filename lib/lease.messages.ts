@@ -308,3 +308,37 @@ export const ETCD_RELEASE_IN_DOUBT = (key: string): string =>
   `The release of "${key}" had to be sent twice, and the second found nothing: the first may have freed it.`;
 
 export const ETCD_NO_WATCH = (): string => 'etcd does not tell of releases at the moment.';
+
+// — Redlock
+
+export const REDLOCK_NODE_COUNT = (nodes: unknown): string =>
+  `RedlockLeaseStore was given ${Array.isArray(nodes) ? `${nodes.length} nodes` : show(nodes)}; it needs an array of 3 or more, and an odd number: one more that makes it even can be down no more often, but has to be waited for.`;
+
+export const REDLOCK_SAME_NODE = (
+  first: number,
+  second: number,
+  firstName: string,
+  secondName: string,
+): string =>
+  `Nodes ${first + 1} and ${second + 1} of RedlockLeaseStore are the same Redis server (${firstName}, ${secondName}), whose vote would count twice. Give it servers that fail independently.`;
+
+export const REDLOCK_TTL = (ttl: number, maxTtl: number): string =>
+  `A ttl of ${ttl} ms is longer than the maxTtl of RedlockLeaseStore, ${maxTtl} ms, for which a node that lost its data stays out. Raise maxTtl in all processes.`;
+
+export const REDLOCK_NO_MAJORITY = (silent: number, count: number): string =>
+  `${silent} of ${count} Redis nodes gave no answer, and the others are no majority.`;
+
+export const REDLOCK_QUARANTINE = (quarantined: number, count: number, waitMs: number): string =>
+  `${quarantined} of ${count} Redis nodes have restarted, lost their data or are new, and grant nothing for ${Math.ceil(waitMs)} ms more, so that what they have forgotten is over by then.`;
+
+export const REDLOCK_NO_VOTE = (node: string, waitMs: number): string =>
+  `The Redis node ${node} has restarted, lost its data or is new, and does not count for ${Math.ceil(waitMs)} ms more.`;
+
+export const REDLOCK_NOT_SETTLED = (majority: number, count: number): string =>
+  `The fence did not become known to ${majority} of ${count} Redis nodes in time; the key was given back.`;
+
+export const REDLOCK_NOT_READMITTED = (node: string, voting: number, majority: number): string =>
+  `The Redis node ${node} lost its data and needs ${majority} nodes that have not, to learn the last fences from; ${voting} of them can be reached.`;
+
+export const REDLOCK_RELEASE_UNKNOWN = (freed: number, count: number): string =>
+  `The key was freed on ${freed} of ${count} Redis nodes, which is no majority; the ttl frees it on the others.`;

@@ -1,41 +1,45 @@
 /**
- * Puts lib/stores/redis/lua/*.lua, with the parts they include, into lib/stores/redis/scripts.ts: a published
- * package that has to find and read files beside its code breaks under bundlers. `--check` only says whether that
- * module is up to date.
+ * Puts lib/stores/redis/lua/*.lua, with the parts they include, into lib/stores/redis/scripts.ts, and those of redlock
+ * into its own: a published package that has to find and read files beside its code breaks under bundlers. `--check`
+ * only says whether these modules are up to date.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 
-const folder = new URL('../lib/stores/redis/lua/', import.meta.url);
-const module = new URL('../lib/stores/redis/scripts.ts', import.meta.url);
+for (const store of ['redis', 'redlock']) embed(store);
 
-const files = readdirSync(folder)
-  .filter((file) => file.endsWith('.lua'))
-  .toSorted();
-const generated = render(files.map(readScript));
-
-if (!process.argv.includes('--check')) {
-  writeFileSync(module, generated);
-  console.log(`embedded ${files.length} scripts`);
-} else if (generated !== readIfThere(module)) {
-  console.error('lib/stores/redis/scripts.ts is not what the .lua files say: run `npm run lua`.');
-  process.exitCode = 1;
+function embed(store) {
+  const folder = new URL(`../lib/stores/${store}/lua/`, import.meta.url);
+  const module = new URL(`../lib/stores/${store}/scripts.ts`, import.meta.url);
+  const files = readdirSync(folder)
+    .filter((file) => file.endsWith('.lua'))
+    .toSorted();
+  const generated = render(files.map((file) => readScript(folder, file)));
+  if (!process.argv.includes('--check')) {
+    writeFileSync(module, generated);
+    console.log(`embedded ${files.length} scripts of ${store}`);
+  } else if (generated !== readIfThere(module)) {
+    console.error(
+      `lib/stores/${store}/scripts.ts is not what the .lua files say: run \`npm run lua\`.`,
+    );
+    process.exitCode = 1;
+  }
 }
 
-function readScript(file) {
+function readScript(folder, file) {
   const name = file.slice(0, -'.lua'.length);
   if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(name)) {
     throw new Error(`lua/${file}: the name of a script is in kebab-case.`);
   }
-  const source = read(file);
+  const source = read(folder, file);
   return { name, source, sha1: createHash('sha1').update(source).digest('hex') };
 }
 
 /** With the parts that it includes, and those that they do. */
-function read(file) {
+function read(folder, file) {
   return readFileSync(new URL(file, folder), 'utf8').replaceAll(
     /^ *--@ include ([a-z]+)\n/gm,
-    (_, part) => read(`parts/${part}.lua`),
+    (_, part) => read(folder, `parts/${part}.lua`),
   );
 }
 

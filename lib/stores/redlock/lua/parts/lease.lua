@@ -1,0 +1,17 @@
+-- A lease on one node, a hash that expires with it:
+--   token     its owner's; empty while the key is only kept taken
+--   fence     the one it was handed out with, or this node's proposal for it
+--   settled   1 when a majority was told that fence
+--   instance  who holds it, for people
+--   since     when it was granted here, ms
+local function create(lease, token, fence, settled, instance, granted, ttl)
+  redis.call('HSET', lease, 'token', token, 'fence', fence, 'settled', settled, 'instance', instance, 'since', granted)
+  redis.call('PEXPIRE', lease, ttl)
+end
+
+-- Never shortens (rule 5).
+local function prolong(lease, ttl)
+  if redis.call('PTTL', lease) < tonumber(ttl) then
+    redis.call('PEXPIRE', lease, ttl)
+  end
+end
