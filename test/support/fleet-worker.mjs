@@ -15,9 +15,9 @@ const { [name]: Store } = await load(module);
 
 const now = () => Number(process.hrtime.bigint()) / 1e3;
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
-let isOver = false;
+const orders = { isOver: false };
 process.on('disconnect', () => process.exit());
-process.on('message', () => (isOver = true));
+process.on('message', () => (orders.isOver = true));
 process.on('unhandledRejection', (error) => say({ unhandled: String(error) }));
 process.on('uncaughtException', (error) => say({ unhandled: String(error) }));
 
@@ -52,7 +52,7 @@ async function turn() {
 }
 
 say({ ready: true });
-while (!isOver) await turn();
+while (!orders.isOver) await turn();
 await engine.close(0, 0);
 await store.close();
 say({ ended: true });
