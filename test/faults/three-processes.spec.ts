@@ -1,9 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { compileLib, type CompiledLib } from '../support/compiled-lib.js';
 import { Fleet, type StoreElsewhere } from '../support/fleet.js';
+import { startEtcdCluster } from '../support/etcd-server.js';
+import { startPostgres } from '../support/postgres-server.js';
 import { startRedis } from '../support/redis-server.js';
 
 const TTL = 900;
+/** etcd counts whole seconds. */
+const ETCD_TTL = 2_000;
 /** A worker looks every millisecond; a busy machine lets it look a little later. */
 const A_LOOK = 50;
 
@@ -26,8 +30,9 @@ describe('Three processes, and the server killed between their turns', () => {
   async function turnsAround(
     store: StoreElsewhere,
     trouble: () => Promise<unknown>,
+    ttl = TTL,
   ): Promise<Fleet> {
-    fleet = Fleet.start(lib, store, { ttl: TTL });
+    fleet = Fleet.start(lib, store, { ttl });
     await fleet.more(30);
     await trouble();
     await fleet.more(30);
@@ -58,6 +63,57 @@ describe('Three processes, and the server killed between their turns', () => {
     // Who had it is told at its next renewal: that window is what the README says of a Redis that restarts empty.
     for (const { ms } of overlaps) expect(ms).toBeLessThanOrEqual(TTL / 3 + TTL / 6 + A_LOOK);
     expect(overlaps.length).toBeLessThanOrEqual(1);
+    expect(disorder).toEqual([]);
+  });
+
+  it.each([3, 5])(
+    'on Redlock of %i, a minority of it killed and back without data: nobody beside another, fences in order (rules 1 and 8)',
+    async (count) => {
+      const servers = await Promise.all(Array.from({ length: count }, () => startRedis()));
+      stopping.push(() => Promise.all(servers.map((server) => server.stop())));
+      const store = {
+        module: 'stores/redlock/redlock-lease-store.js',
+        export: 'RedlockLeaseStore',
+        args: [servers.map(({ url }) => url), { maxTtl: 1_000 }],
+      };
+      const minority = servers.slice(0, (count - 1) / 2);
+      const { overlaps, disorder } = await turnsAround(store, () =>
+        Promise.all(minority.map((server) => server.restart())),
+      );
+      expect(overlaps).toEqual([]);
+      expect(disorder).toEqual([]);
+    },
+  );
+
+  it.each(['PostgresLeaseStore', 'PostgresAdvisoryLeaseStore'])(
+    'on PostgreSQL, killed and recovered, %s: nobody beside another, fences in order (rules 1 and 8)',
+    async (name) => {
+      const server = await startPostgres();
+      stopping.push(() => server.stop());
+      const store = { module: 'stores/postgres/index.js', export: name, args: [server.url] };
+      const { overlaps, disorder } = await turnsAround(store, () => server.restart());
+      // A session's locks go with the server: who had one is told when its connection breaks.
+      const isTold = name === 'PostgresAdvisoryLeaseStore';
+      if (isTold) for (const { ms } of overlaps) expect(ms).toBeLessThanOrEqual(A_LOOK);
+      else expect(overlaps).toEqual([]);
+      expect(disorder).toEqual([]);
+    },
+  );
+
+  it('on three etcd members, the leader killed: nobody beside another, fences in order (rules 1 and 8)', async () => {
+    const cluster = await startEtcdCluster(3);
+    stopping.push(() => cluster.stop());
+    const store = {
+      module: 'stores/etcd/index.js',
+      export: 'EtcdLeaseStore',
+      args: [{ endpoints: cluster.urls }],
+    };
+    const { overlaps, disorder } = await turnsAround(
+      store,
+      async () => (await cluster.leader()).kill(),
+      ETCD_TTL,
+    );
+    expect(overlaps).toEqual([]);
     expect(disorder).toEqual([]);
   });
 });
