@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { REDLOCK_NOT_SETTLED } from '../../lib/lease.messages.js';
 import { majorityOf } from '../../lib/stores/redlock/voter.js';
 import { claimOf } from '../support/claims.js';
