@@ -129,8 +129,8 @@ describe('A node that restarts empty', () => {
   });
 
   it('does not vote again before a majority of the others can be asked (rule 8)', async () => {
-    const store = storeOf(200);
-    await take(store, 'lease/a', { ttl: 200 });
+    const store = storeOf(400);
+    await take(store, 'lease/a', { ttl: 400 });
     await restart(servers[0]!, store);
     await servers[1]!.pause();
     const since = performance.now();

@@ -49,7 +49,7 @@ describe('A Redlock store is made', () => {
     expect(storeOf(['redis://a', 'redis://b', 'redis://c']).limits.maxTtl).toBe(60_000);
     const nodes = ['redis://a', 'redis://b', 'redis://c'];
     expect(storeOf(nodes, { maxTtl: '5m' }).limits.maxTtl).toBe(300_000);
-    const error = BAD_DURATION_RANGE('maxTtl', 10, 100, 86_400_000);
+    const error = BAD_DURATION_RANGE('maxTtl', 10, 300, 86_400_000);
     expect(() => new RedlockLeaseStore(nodes, { maxTtl: 10 })).toThrow(new RangeError(error));
   });
 

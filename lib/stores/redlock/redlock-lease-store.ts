@@ -246,7 +246,7 @@ export class RedlockLeaseStore implements LeaseStore {
 }
 
 /** Below it, half of the ttl is too little for two round trips to a majority. */
-const MIN_TTL = 100;
+const MIN_TTL = 300;
 
 async function keysOf(node: RedlockNode, prefix: string): Promise<string[]> {
   const keys: string[] = [];
