@@ -36,6 +36,10 @@ export class EtcdWatchStream {
     return this.#listening?.endpoint;
   }
 
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
   covers(key: string): boolean {
     return this.#covered.has(key);
   }
@@ -104,11 +108,12 @@ export class EtcdWatchStream {
 
   #read(line: string, since: ReadonlyMap<string, number>): void {
     const answer = objectOf(resultOf(line));
-    const { revision } = headerOf(answer);
+    // Its header has no revision.
     if (answer['canceled'] === true) {
       if (integerOf(answer['compact_revision']) > 0) this.#told.missed();
       throw new Error(ETCD_NO_WATCH());
     }
+    const { revision } = headerOf(answer);
     const key = this.#keys[integerOf(answer['watch_id']) - 1];
     if (key === undefined) throw new Error(ETCD_NO_WATCH());
     if (answer['created'] === true) {

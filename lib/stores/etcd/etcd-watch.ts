@@ -107,6 +107,8 @@ export class EtcdWatch {
     const last = this.#current;
     this.#current = next;
     last?.hangUp();
+    // In the same moment, before it was the current one.
+    if (next.isOver) this.#broke(next);
   }
 
   #tell(key: string): void {
