@@ -10,8 +10,8 @@ export interface Told {
   /** The last revision that was heard of for a key. */
   heard(key: string, revision: number): void;
   free(key: string): void;
-  /** What happened since the revision that was asked for is not known any more. */
-  missed(): void;
+  /** What happened before this revision is not known any more. */
+  missed(known: number): void;
   /** It ended by itself. */
   broke(): void;
 }
@@ -110,7 +110,8 @@ export class EtcdWatchStream {
     const answer = objectOf(resultOf(line));
     // Its header has no revision.
     if (answer['canceled'] === true) {
-      if (integerOf(answer['compact_revision']) > 0) this.#told.missed();
+      const known = integerOf(answer['compact_revision']);
+      if (known > 0) this.#told.missed(known);
       throw new Error(ETCD_NO_WATCH());
     }
     const { revision } = headerOf(answer);
