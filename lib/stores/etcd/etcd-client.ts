@@ -22,7 +22,7 @@ export interface Listening {
   hangUp(): void;
 }
 
-/** Least time for a try, so that the last of many is one. */
+/** Less is no time for a try. */
 const TRY_AT_LEAST = 20;
 
 /**
@@ -149,7 +149,7 @@ export class EtcdClient {
     for (let tries = this.#members.length; tries >= 0; tries--) {
       const member = this.#member();
       const left = until - performance.now();
-      if (left <= 0) break;
+      if (left <= (last === undefined ? 0 : TRY_AT_LEAST)) break;
       try {
         const ms = Math.max(left / Math.max(tries, 1), Math.min(left, TRY_AT_LEAST));
         const answer = await member.post(path, body, token, ms);

@@ -1,8 +1,9 @@
 import type { LeaseRecord } from '../lease-store.js';
-import { headerOf, keyValueOf, listOf, objectOf, type KeyValue } from './etcd-answers.js';
+import type { KeyValue } from './etcd-answers.js';
 import type { EtcdParts } from './etcd-claim.js';
 import type { KeyRange } from './etcd-names.js';
 import { placeOf } from './etcd-place.js';
+import { get, transact } from './etcd-txn.js';
 
 const PAGE = 500;
 
@@ -52,12 +53,7 @@ async function page(
   range: KeyRange & { limit: string },
   until: number,
 ): Promise<readonly KeyValue[]> {
-  const read = (value: unknown): readonly KeyValue[] => {
-    const answer = objectOf(value);
-    headerOf(answer);
-    return listOf(answer['kvs']).map(keyValueOf);
-  };
-  return (await client.ask('v3/kv/range', range, read, until)).value;
+  return (await transact(client, { success: [get(range)] }, until)).value.found[0]!;
 }
 
 async function recordOf(

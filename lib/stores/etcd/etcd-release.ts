@@ -31,7 +31,7 @@ export async function releaseEtcd(
     const txn = {
       compare: [isThere(own)],
       success: [take(own), ...left.map(({ name, value, lease }) => put(name, value, lease.id))],
-      failure: left.map(({ name }) => get({ key: name })),
+      failure: [own, ...left.map(({ name }) => name)].map((key) => get({ key })),
     };
     const { value, isDoubtful } = await transact(client, txn, until);
     if (value.succeeded) {
@@ -42,7 +42,7 @@ export async function releaseEtcd(
     }
     if (!isDoubtful) return false;
     // A try before this one may have freed it: what it left behind tells, if there is any.
-    isFreed = left.some(({ lease }, i) => value.found[i]![0]?.lease === lease.id);
+    isFreed = left.some(({ lease }, i) => value.found[i + 1]![0]?.lease === lease.id);
     if (isFreed) return true;
     throw new Error(ETCD_RELEASE_IN_DOUBT(hold.key));
   } finally {

@@ -52,6 +52,8 @@ export interface Txn {
 export function transact(client: EtcdClient, txn: Txn, until: number): Promise<Answer<TxnAnswer>> {
   const read = (value: unknown): TxnAnswer => {
     const answer = txnOf(value);
+    // Without a condition there is no other branch.
+    if (!answer.succeeded && txn.compare === undefined) throw new UnreadableError();
     const steps = answer.succeeded ? txn.success : (txn.failure ?? []);
     if (answer.found.length !== steps.length) throw new UnreadableError();
     return answer;

@@ -10,8 +10,8 @@ export interface Told {
   /** The last revision that was heard of for a key. */
   heard(key: string, revision: number): void;
   free(key: string): void;
-  /** What happened since the revision that was asked for is not known any more. */
-  missed(): void;
+  /** What happened before this revision is not known any more. */
+  missed(known: number): void;
   /** It ended by itself. */
   broke(): void;
 }
@@ -34,6 +34,10 @@ export class EtcdWatchStream {
 
   get endpoint(): URL | undefined {
     return this.#listening?.endpoint;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
   }
 
   covers(key: string): boolean {
@@ -104,11 +108,13 @@ export class EtcdWatchStream {
 
   #read(line: string, since: ReadonlyMap<string, number>): void {
     const answer = objectOf(resultOf(line));
-    const { revision } = headerOf(answer);
+    // Its header has no revision.
     if (answer['canceled'] === true) {
-      if (integerOf(answer['compact_revision']) > 0) this.#told.missed();
+      const known = integerOf(answer['compact_revision']);
+      if (known > 0) this.#told.missed(known);
       throw new Error(ETCD_NO_WATCH());
     }
+    const { revision } = headerOf(answer);
     const key = this.#keys[integerOf(answer['watch_id']) - 1];
     if (key === undefined) throw new Error(ETCD_NO_WATCH());
     if (answer['created'] === true) {

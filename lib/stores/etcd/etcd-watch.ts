@@ -99,7 +99,7 @@ export class EtcdWatch {
     const next = new EtcdWatchStream([...this.#listeners.keys()], {
       heard: (key, revision) => void this.#heard.set(key, revision),
       free: (key) => this.#tell(key),
-      missed: () => this.#missed(),
+      missed: (known) => this.#missed(known),
       broke: () => this.#broke(next),
     });
     this.#next = next;
@@ -107,16 +107,20 @@ export class EtcdWatch {
     const last = this.#current;
     this.#current = next;
     last?.hangUp();
+    // In the same moment, before it was the current one.
+    if (next.isOver) this.#broke(next);
   }
 
   #tell(key: string): void {
     for (const listener of this.#listeners.get(key) ?? []) listener();
   }
 
-  /** Everything may have happened. */
-  #missed(): void {
-    this.#heard.clear();
-    for (const key of this.#listeners.keys()) this.#tell(key);
+  /** Everything may have happened, and goes on from there. */
+  #missed(known: number): void {
+    for (const key of this.#listeners.keys()) {
+      this.#heard.set(key, known - 1);
+      this.#tell(key);
+    }
   }
 
   #broke(stream: EtcdWatchStream): void {
