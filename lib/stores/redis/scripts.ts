@@ -9,7 +9,7 @@ export interface LuaScript {
 export const scripts = {
   acquirePermit: {
     name: 'acquire-permit',
-    sha1: 'bbcc05ece95ab0b05a0ffd6743e7bce581d3c768',
+    sha1: '0b970d93dc25601b4294c9bc7e9acdcbfe3d005e',
     source: `-- Takes one of several permits of a key, or says why not. One atomic step (rule 1).
 --
 -- Holders of permits are members of a sorted set: token, scored by until; \`kept:<fence>\` for a permit that stays
@@ -101,9 +101,15 @@ local function serve(lease, line, record, me)
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
     local heard = 0
-    if token ~= me then
-      local news = mode == 'g' and 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-      heard = redis.pcall('PUBLISH', channel, news)
+    if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+    elseif token ~= me then
+      redis.pcall('PUBLISH', channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -353,7 +359,7 @@ return reply
   },
   enqueue: {
     name: 'enqueue',
-    sha1: '4b8bc121caec231ef1dc9f35245af09a201248a2',
+    sha1: '3d49ca4d74d2788dded13234b335ab763369e5dd',
     source: `-- Takes a key for one holder alone, or puts the claimant in line, or says that its unit of work is done. One atomic
 -- step (rule 1).
 --
@@ -442,9 +448,15 @@ local function serve(lease, line, record, me)
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
     local heard = 0
-    if token ~= me then
-      local news = mode == 'g' and 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-      heard = redis.pcall('PUBLISH', channel, news)
+    if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+    elseif token ~= me then
+      redis.pcall('PUBLISH', channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -531,7 +543,7 @@ return { now, answer, figure }
   },
   exchange: {
     name: 'exchange',
-    sha1: 'abe97506236c106abec44ebb2cf1f1ca8a2aa317',
+    sha1: '1156b76fed40f90cbf500093a09cc86e79eff030',
     source: `-- Frees keys, then takes keys, in one round trip: what release.lua and acquire.lua do, in this order, so that a claim
 -- behind the release of the same key finds it free.
 --
@@ -586,9 +598,15 @@ local head = last < stamp and redis.call('ZPOPMIN', line)[1]
 if head then
   local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
   local heard = 1
-  if token ~= me then
-    local news = mode == 'g' and 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-    heard = redis.pcall('PUBLISH', channel, news)
+  if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+    heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease)
+  elseif token ~= me then
+    redis.pcall('PUBLISH', channel, 'free ' .. token)
   end
   if mode == 'g' and type(heard) == 'number' and heard > 0 then
     served = token
@@ -671,9 +689,15 @@ local function serve(lease, line, record, me)
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
     local heard = 0
-    if token ~= me then
-      local news = mode == 'g' and 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-      heard = redis.pcall('PUBLISH', channel, news)
+    if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+    elseif token ~= me then
+      redis.pcall('PUBLISH', channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -832,7 +856,7 @@ return reply
   },
   handOver: {
     name: 'hand-over',
-    sha1: 'f13499181f20e2df50f875d413c9f51484460264',
+    sha1: '1ec20aeca10917dcf7f82d6b6e63cbeed59cb8c5',
     source: `-- Frees a key and claims it again for the next of the same process, in one step: those of other processes who came
 -- before it go first.
 --
@@ -880,9 +904,15 @@ local head = last < stamp and redis.call('ZPOPMIN', line)[1]
 if head then
   local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
   local heard = 1
-  if token ~= me then
-    local news = mode == 'g' and 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-    heard = redis.pcall('PUBLISH', channel, news)
+  if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+    heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease)
+  elseif token ~= me then
+    redis.pcall('PUBLISH', channel, 'free ' .. token)
   end
   if mode == 'g' and type(heard) == 'number' and heard > 0 then
     served = token
@@ -980,9 +1010,15 @@ local function serve(lease, line, record, me)
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
     local heard = 0
-    if token ~= me then
-      local news = mode == 'g' and 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-      heard = redis.pcall('PUBLISH', channel, news)
+    if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+    elseif token ~= me then
+      redis.pcall('PUBLISH', channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -1099,7 +1135,7 @@ return {
   },
   leave: {
     name: 'leave',
-    sha1: '68cf2ecd12a9cf3ab8357d8114d444d79f77edcd',
+    sha1: 'ccaaf1426c41c0afdc2cd66a9dae6f4a6d8ff18a',
     source: `-- Takes a claimant out of the line, and frees the key if it was granted to it in the meantime. A turn that it was
 -- told of and does not take goes to the next.
 --
@@ -1187,9 +1223,15 @@ local function serve(lease, line, record, me)
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
     local heard = 0
-    if token ~= me then
-      local news = mode == 'g' and 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-      heard = redis.pcall('PUBLISH', channel, news)
+    if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+    elseif token ~= me then
+      redis.pcall('PUBLISH', channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -1265,7 +1307,7 @@ return held and 1 or 0
   },
   releaseWith: {
     name: 'release-with',
-    sha1: '7cddf4b8107178317a7f23fb9e879386de3d1c50',
+    sha1: '421a75ad169ea596ffb5077382cde858ae07f664',
     source: `-- Frees what the token still holds, and nothing else (rule 7), where there is more to it than in release.lua: a
 -- permit, a place that stays taken, a unit of work that is done. The fence stays behind (rule 8).
 --
@@ -1356,9 +1398,15 @@ local function serve(lease, line, record, me)
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
     local heard = 0
-    if token ~= me then
-      local news = mode == 'g' and 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-      heard = redis.pcall('PUBLISH', channel, news)
+    if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+    elseif token ~= me then
+      redis.pcall('PUBLISH', channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -1484,7 +1532,7 @@ return freed and 1 or 0
   },
   release: {
     name: 'release',
-    sha1: 'cdbed4e924c4f1bf991ae37986c6713a50a29d68',
+    sha1: '6150b50b356e826441f14c79f5b0eed2bdf344b3',
     source: `-- Frees what is still the tokens' alone, and nothing else (rule 7), and gives it to the next in line. Many in one round
 -- trip.
 --
@@ -1527,9 +1575,15 @@ local head = last < stamp and redis.call('ZPOPMIN', line)[1]
 if head then
   local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
   local heard = 1
-  if token ~= me then
-    local news = mode == 'g' and 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-    heard = redis.pcall('PUBLISH', channel, news)
+  if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+    heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease)
+  elseif token ~= me then
+    redis.pcall('PUBLISH', channel, 'free ' .. token)
   end
   if mode == 'g' and type(heard) == 'number' and heard > 0 then
     served = token
@@ -1612,9 +1666,15 @@ local function serve(lease, line, record, me)
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
     local heard = 0
-    if token ~= me then
-      local news = mode == 'g' and 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-      heard = redis.pcall('PUBLISH', channel, news)
+    if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+    elseif token ~= me then
+      redis.pcall('PUBLISH', channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
