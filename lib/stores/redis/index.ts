@@ -1,2 +1,4 @@
+export { type RedisClusterOptions } from './cluster/cluster-connection.js';
 export { type IoredisClient } from './redis-connection.js';
-export { RedisLeaseStore, type RedisLeaseStoreOptions } from './redis-lease-store.js';
+export { RedisLeaseStore } from './redis-lease-store.js';
+export { type RedisLeaseStoreOptions } from './redis-rules.js';

@@ -1,10 +1,5 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import {
-  BAD_REDIS_CONNECTION,
-  BAD_REDIS_URL,
-  NOT_CONNECTED,
-  REDIS_CLUSTER,
-} from '../../lease.messages.js';
+import { BAD_REDIS_CONNECTION, BAD_REDIS_URL, NOT_CONNECTED } from '../../lease.messages.js';
 
 /**
  * What keeps a claim from running after nobody waits for it: nothing is queued while there is no connection, and
@@ -21,7 +16,7 @@ const NEVER_LATE = {
 } as const satisfies RedisOptions;
 
 /** What finds out soon that a connection is dead, and is back soon after the server is. */
-const LIVELY = {
+export const LIVELY = {
   connectTimeout: 2_000,
   socketTimeout: 2_000,
   disconnectTimeout: 500,
@@ -83,7 +78,6 @@ function unconnected(
     throw new TypeError(BAD_REDIS_CONNECTION(to));
   }
   if (isClient(to)) {
-    if ('isCluster' in to && to.isCluster === true) throw new TypeError(REDIS_CLUSTER());
     return to.duplicate({
       ...LIVELY,
       ...NEVER_LATE,
