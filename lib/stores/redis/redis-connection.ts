@@ -1,5 +1,11 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import { BAD_REDIS_CONNECTION, BAD_REDIS_URL, NOT_CONNECTED } from '../../lease.messages.js';
+import {
+  BAD_REDIS_CONNECTION,
+  BAD_REDIS_URL,
+  NOT_CONNECTED,
+  PROTECTED_REDIS,
+  UNKNOWN_SENTINEL_NAME,
+} from '../../lease.messages.js';
 
 /**
  * What keeps a claim from running after nobody waits for it: nothing is queued while there is no connection, and
@@ -147,6 +153,12 @@ function commandOf(error: unknown): string | undefined {
   return (error as { command?: { name?: string } }).command?.name;
 }
 
+/** What is said so that only who knows Redis well understands it, said plainly. */
+function named<T>(error: T): T | Error {
+  const isProtected = error instanceof Error && error.message.startsWith('DENIED');
+  return isProtected ? new Error(PROTECTED_REDIS(), { cause: error }) : error;
+}
+
 /** Resolves when the connection can be used; rejects when this try to connect failed, or after `ms`. */
 export function untilReady(client: Redis, ms: number): Promise<void> {
   if (client.status === 'ready') return Promise.resolve();
@@ -155,15 +167,26 @@ export function untilReady(client: Redis, ms: number): Promise<void> {
     const settle = (done: () => void): void => {
       clearTimeout(limit);
       client.off('ready', onReady).off('close', onClose).off('error', onError);
+      client.off('sentinelError', onSentinelError);
       done();
     };
     const onReady = (): void => settle(resolve);
     const onError = (error: unknown): void => {
-      cause = hideSecrets(error);
+      cause = isUnknownName ? cause : named(hideSecrets(error));
+    };
+    // They answered: that all of them are then called unreachable says less.
+    let isUnknownName = false;
+    const onSentinelError = (error: unknown): void => {
+      isUnknownName = String(error).includes('invalid reply: null');
+      const { name } = client.options;
+      cause = isUnknownName
+        ? new Error(UNKNOWN_SENTINEL_NAME(String(name)), { cause: error })
+        : error;
     };
     const onClose = (): void => settle(() => reject(new Error(NOT_CONNECTED(), { cause })));
     const limit = setTimeout(onClose, ms);
     client.on('ready', onReady).on('close', onClose).on('error', onError);
+    client.on('sentinelError', onSentinelError);
     // Its failures come as events too.
     if (client.status === 'wait' || client.status === 'end') client.connect().catch(onError);
   });
