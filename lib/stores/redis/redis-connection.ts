@@ -154,9 +154,13 @@ function commandOf(error: unknown): string | undefined {
 }
 
 /** What is said so that only who knows Redis well understands it, said plainly. */
-function named<T>(error: T): T | Error {
-  const isProtected = error instanceof Error && error.message.startsWith('DENIED');
-  return isProtected ? new Error(PROTECTED_REDIS(), { cause: error }) : error;
+function named(error: unknown, name: string | undefined): unknown {
+  const message = error instanceof Error ? error.message : '';
+  if (message.startsWith('DENIED')) return new Error(PROTECTED_REDIS(), { cause: error });
+  if (name !== undefined && message.includes('No such master with that name')) {
+    return new Error(UNKNOWN_SENTINEL_NAME(name), { cause: error });
+  }
+  return error;
 }
 
 /** Resolves when the connection can be used; rejects when this try to connect failed, or after `ms`. */
@@ -167,26 +171,15 @@ export function untilReady(client: Redis, ms: number): Promise<void> {
     const settle = (done: () => void): void => {
       clearTimeout(limit);
       client.off('ready', onReady).off('close', onClose).off('error', onError);
-      client.off('sentinelError', onSentinelError);
       done();
     };
     const onReady = (): void => settle(resolve);
     const onError = (error: unknown): void => {
-      cause = isUnknownName ? cause : named(hideSecrets(error));
-    };
-    // They answered: that all of them are then called unreachable says less.
-    let isUnknownName = false;
-    const onSentinelError = (error: unknown): void => {
-      isUnknownName = String(error).includes('invalid reply: null');
-      const { name } = client.options;
-      cause = isUnknownName
-        ? new Error(UNKNOWN_SENTINEL_NAME(String(name)), { cause: error })
-        : error;
+      cause = named(hideSecrets(error), client.options.name);
     };
     const onClose = (): void => settle(() => reject(new Error(NOT_CONNECTED(), { cause })));
     const limit = setTimeout(onClose, ms);
     client.on('ready', onReady).on('close', onClose).on('error', onError);
-    client.on('sentinelError', onSentinelError);
     // Its failures come as events too.
     if (client.status === 'wait' || client.status === 'end') client.connect().catch(onError);
   });
