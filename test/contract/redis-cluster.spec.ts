@@ -6,6 +6,7 @@ import { slotOf } from '../../lib/stores/redis/cluster/slot.js';
 import { RedisLeaseStore } from '../../lib/stores/redis/redis-lease-store.js';
 import { describeLeaseStore } from '../../lib/testing/describe-lease-store.js';
 import { claimOf, take } from '../support/claims.js';
+import { bulk, startFakeRedis, timeReply, type FakeRedis } from '../support/fake-redis.js';
 import { startRedisCluster, type RedisCluster } from '../support/redis-cluster.js';
 import { until } from '../support/until.js';
 
@@ -106,5 +107,51 @@ describe('A cluster that changes', () => {
     expect(await store.release(held, {})).toBe(true);
     expect((await take(store, held.key)).fence).toBeGreaterThan(held.fence);
     await dead.start();
+  });
+
+  it('replaces a primary that is frozen, which executes no claim when it wakes (rule 2)', async () => {
+    const held = await take(store, 'lease/frozen', { ttl: 60_000 });
+    const frozen = await cluster.ownerOf('app:lease:{frozen}');
+    const replica = await cluster.replicaOf(frozen);
+    await until(
+      async () => (await cluster.ask(replica, 'DBSIZE')) === (await cluster.ask(frozen, 'DBSIZE')),
+    );
+    await frozen.pause();
+    const late = store.acquire(claimOf('lease/late {frozen}', { patience: 100 })).catch(() => null);
+    await until(async () => (await renewed(held)) === 'renewed', { within: 15_000 });
+    frozen.resume();
+    expect((await late)?.granted ?? false).toBe(false);
+    expect(await store.inspect('lease/late {frozen}')).toBeNull();
+  });
+});
+
+describe('A claim in a cluster', () => {
+  it('has the deadline of the clock of the node that it is sent to, also when it was redirected (rule 2)', async () => {
+    const HOUR = 3_600_000;
+    const ports: number[] = [];
+    const node = (ahead: number, moves: boolean): Promise<FakeRedis> =>
+      startFakeRedis(([name, what]) => {
+        if (name === 'TIME') return timeReply(Date.now() + ahead);
+        if (name === 'INFO') return bulk('redis_version:7.0.0\r\nredis_mode:cluster\r\n');
+        if (name === 'EVALSHA') {
+          return moves
+            ? `-MOVED ${slotOf('lease:{a}')} 127.0.0.1:${ports[1]}\r\n`
+            : bulk('1'.repeat(16));
+        }
+        if (name !== 'CLUSTER') return undefined;
+        if (what?.toUpperCase() === 'INFO')
+          return bulk('cluster_state:ok\r\ncluster_current_epoch:1\r\n');
+        return `*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n${bulk('127.0.0.1')}:${ports[0]}\r\n`;
+      });
+    const nodes = [await node(0, true), await node(-HOUR, false)];
+    ports.push(...nodes.map(({ url }) => Number(new URL(url).port)));
+    const store = new RedisLeaseStore({ cluster: [{ host: '127.0.0.1', port: ports[0]! }] });
+    expect(await store.acquire(claimOf('lease/a'))).toMatchObject({ granted: true });
+    for (const [i, ahead] of [0, -HOUR].entries()) {
+      const [, , , , deadline] = nodes[i]!.commands.find(([name]) => name === 'EVALSHA')!;
+      expect(Math.abs(Number(deadline) / 1_000 - Date.now() - ahead)).toBeLessThan(HOUR / 10);
+    }
+    await store.close();
+    await Promise.all(nodes.map((one) => one.close()));
   });
 });

@@ -11,10 +11,8 @@ const NODE_TIMEOUT = 1_000;
 
 /** Three primaries with a replica each. */
 export async function startRedisCluster(): Promise<RedisCluster> {
-  const args = [
-    ...['--cluster-enabled', 'yes', '--cluster-node-timeout', `${NODE_TIMEOUT}`],
-    ...['--cluster-replica-validity-factor', '0', ...REPLICATES_AT_ONCE],
-  ];
+  const isNode = ['--cluster-enabled', 'yes', '--cluster-node-timeout', `${NODE_TIMEOUT}`];
+  const args = [...isNode, '--cluster-replica-validity-factor', '0', ...REPLICATES_AT_ONCE];
   const nodes = await Promise.all(
     Array.from({ length: 6 }, () => startRedis({ args, hasBusPort: true })),
   );

@@ -188,11 +188,8 @@ async function firstOf(tries: readonly Promise<void>[], isFound: () => boolean):
   await new Promise<void>((resolve) => {
     timer = setTimeout(resolve, PATIENCE).unref();
     void Promise.all(tries).then(() => resolve());
-    for (const one of tries) {
-      void one.then(() => {
-        if (isFound()) setTimeout(resolve, GRACE).unref();
-      });
-    }
+    const heard = (): unknown => isFound() && setTimeout(resolve, GRACE).unref();
+    for (const one of tries) void one.then(heard);
   });
   clearTimeout(timer);
 }
