@@ -112,9 +112,6 @@ export const BAD_REDIS_CONNECTION = (value: unknown): string =>
 export const BAD_REDIS_URL = (): string =>
   'RedisLeaseStore was given a string that is no Redis URL; it must begin with redis:// or rediss://, or be the path of a socket.';
 
-export const REDIS_CLUSTER = (): string =>
-  'RedisLeaseStore was given a cluster client; it works with one server, or one master behind Sentinel. Give it the URL of one.';
-
 export const NOT_CONNECTED = (): string => 'There is no connection to Redis.';
 
 export const BAD_REPLY = (command: string): string =>
@@ -342,3 +339,44 @@ export const REDLOCK_NOT_READMITTED = (node: string, voting: number, majority: n
 
 export const REDLOCK_RELEASE_UNKNOWN = (freed: number, count: number): string =>
   `The key was freed on ${freed} of ${count} Redis nodes, which is no majority; the ttl frees it on the others.`;
+
+// — Redis in its topologies
+
+export const BAD_CLUSTER = (): string =>
+  'RedisLeaseStore was given a cluster without nodes; "cluster" is a list of one or more { host, port }.';
+
+export const SRV_CLUSTER = (): string =>
+  'RedisLeaseStore was given a cluster client with useSRVRecords, which it does not look up. Give it { cluster: [{ host, port }] }.';
+
+export const NOT_A_CLUSTER = (address: string): string =>
+  `The Redis at ${address} is no node of a cluster. Give RedisLeaseStore its URL, or the nodes of a cluster.`;
+
+export const IS_CLUSTER_NODE = (): string =>
+  'This Redis is a node of a cluster. Give RedisLeaseStore { cluster: [{ host, port }] } or a cluster client: one node has a part of the keys only.';
+
+export const REDIS_TOO_OLD = (version: string): string =>
+  `This is Redis ${version}; leases need 6.2 or newer.`;
+
+export const READ_ONLY_REDIS = (): string =>
+  'This Redis is a read-only replica, and no primary: it cannot grant. The connection is made anew, in case there was a failover; if this stays so, the address is that of a replica.';
+
+export const UNKNOWN_SENTINEL_NAME = (name: string): string =>
+  `The sentinels know no primary named ${JSON.stringify(name)}. Is it the name in "sentinel monitor <name> …"?`;
+
+export const PROTECTED_REDIS = (): string =>
+  'This Redis is in protected mode: it has no password and takes no connections from other machines. Give it a password, or an address to bind to.';
+
+export const BAD_REPLICAS = (value: unknown): string =>
+  `"waitForReplicas" is ${show(value)}; it is a number of replicas: 0, 1, 2 …`;
+
+export const TOO_FEW_COPIES = (copies: number, wanted: number): string =>
+  `${copies} of ${wanted} replicas that were to have it did in time. It may be forgotten in a failover, and does not count.`;
+
+export const QUARANTINE_IN_CLUSTER = (): string =>
+  '"quarantine" is not possible in Redis Cluster: there is no key that every node has. Use waitForReplicas there.';
+
+export const QUARANTINE_NEEDS_INFO = (): string =>
+  '"quarantine" needs to know when the server was restarted: allow the user +info.';
+
+export const IN_QUARANTINE = (ms: number): string =>
+  `This Redis was restarted, lost its data or took over from another, and may not know of leases that are still held: it grants nothing for another ${Math.ceil(ms)} ms.`;

@@ -13,7 +13,7 @@ export const MINIMAL_ACL =
   '+zadd +zcard +zpopmin +zrange +zrangebyscore +zrem +zscore +scan';
 
 /** What it must be allowed beside that to be told of its turn instead of asking for it. */
-export const PUSH_ACL = '&nestjs-lease:* +publish +subscribe';
+export const PUSH_ACL = '&nestjs-lease:* +publish +subscribe +pubsub|numsub';
 
 const COMMANDS = MINIMAL_ACL.match(/\+\w+/g)!.map((word) => word.slice(1));
 

@@ -2,10 +2,10 @@ import { inspect } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { Redis, type RedisOptions } from 'ioredis';
 import {
+  BAD_CLUSTER,
   BAD_REDIS_CONNECTION,
   BAD_REDIS_URL,
   NOT_CONNECTED,
-  REDIS_CLUSTER,
 } from '../../lib/lease.messages.js';
 import { LeaseEngine } from '../../lib/lease/lease-engine.js';
 import { connectionFor } from '../../lib/stores/redis/redis-connection.js';
@@ -221,10 +221,16 @@ describe('A Redis store that is given nonsense', () => {
     expect(BAD_REDIS_URL()).not.toContain('hunter2');
   });
 
-  it('does not work on a cluster as if it were one server', () => {
-    const cluster = { isCluster: true, status: 'wait', options: {}, duplicate: jest.fn() };
-    expect(() => new RedisLeaseStore(cluster)).toThrow(REDIS_CLUSTER());
-    expect(cluster.duplicate).not.toHaveBeenCalled();
+  it.each<[unknown]>([
+    [{ cluster: [] }],
+    [{ cluster: 'redis-1:6379' }],
+    [{ cluster: [{}] }],
+    [{ cluster: [null] }],
+    [{ isCluster: true, status: 'wait', options: {}, duplicate: jest.fn() }],
+  ])('says what a cluster is: %p', (cluster) => {
+    const construct = (): unknown => new RedisLeaseStore(cluster as never);
+    expect(construct).toThrow(TypeError);
+    expect(construct).toThrow(BAD_CLUSTER());
   });
 
   it.each([['0s'], ['soon'], [-1]])('names an impossible fenceRetention: %p', (fenceRetention) => {

@@ -14,6 +14,10 @@ export interface RedisServerOptions {
   args?: readonly string[];
   /** @default a free port */
   port?: number;
+  /** A configuration file of its own. */
+  config?: string;
+  /** Of a node of a cluster, which also listens on its port and 10000. */
+  hasBusPort?: boolean;
 }
 
 const START_TIMEOUT = 10_000;
@@ -22,7 +26,8 @@ const PORT_ATTEMPTS = 10;
 /** Starts a redis-server of the test's own: loopback only, empty, nothing on disk. */
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
   for (let attempt = 1; ; attempt++) {
-    const server = new RedisServer(options.port ?? (await freePort()), options.args ?? []);
+    const port = options.port ?? (await freePort(options.hasBusPort === true));
+    const server = new RedisServer(port, options.args ?? [], options.config);
     try {
       await server.start();
       return server;
@@ -44,6 +49,7 @@ export class RedisServer {
   constructor(
     readonly port: number,
     args: readonly string[],
+    private readonly config?: string,
   ) {
     this.#args = args;
   }
@@ -113,6 +119,7 @@ export class RedisServer {
     const [command, ...args] = [
       ...dieWithParent(),
       redis,
+      ...(this.config === undefined ? [] : [this.config]),
       ...where,
       ...nothingOnDisk,
       ...this.#args,
@@ -167,9 +174,25 @@ function processState(pid: number): string | undefined {
   }
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
+/** @param hasBusPort - also the port that is 10000 higher is free */
+async function freePort(hasBusPort: boolean): Promise<number> {
+  for (;;) {
+    const port = await listenOn(0);
+    if (port !== undefined && (!hasBusPort || (await isBusPortFree(port)))) return port;
+  }
+}
+
+const isBusPortFree = async (port: number): Promise<boolean> =>
+  port + 10_000 < 65_536 && (await listenOn(port + 10_000)) !== undefined;
+
+/** The port, or nothing when it is taken. */
+async function listenOn(wanted: number): Promise<number | undefined> {
+  const server = createServer().listen(wanted, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+  } catch {
+    return undefined;
+  }
   const { port } = server.address() as AddressInfo;
   server.close();
   await once(server, 'close');

@@ -3,7 +3,8 @@ import {
   BAD_REDIS_CONNECTION,
   BAD_REDIS_URL,
   NOT_CONNECTED,
-  REDIS_CLUSTER,
+  PROTECTED_REDIS,
+  UNKNOWN_SENTINEL_NAME,
 } from '../../lease.messages.js';
 
 /**
@@ -21,7 +22,7 @@ const NEVER_LATE = {
 } as const satisfies RedisOptions;
 
 /** What finds out soon that a connection is dead, and is back soon after the server is. */
-const LIVELY = {
+export const LIVELY = {
   connectTimeout: 2_000,
   socketTimeout: 2_000,
   disconnectTimeout: 500,
@@ -83,7 +84,6 @@ function unconnected(
     throw new TypeError(BAD_REDIS_CONNECTION(to));
   }
   if (isClient(to)) {
-    if ('isCluster' in to && to.isCluster === true) throw new TypeError(REDIS_CLUSTER());
     return to.duplicate({
       ...LIVELY,
       ...NEVER_LATE,
@@ -153,6 +153,16 @@ function commandOf(error: unknown): string | undefined {
   return (error as { command?: { name?: string } }).command?.name;
 }
 
+/** What is said so that only who knows Redis well understands it, said plainly. */
+function named(error: unknown, name: string | undefined): unknown {
+  const message = error instanceof Error ? error.message : '';
+  if (message.startsWith('DENIED')) return new Error(PROTECTED_REDIS(), { cause: error });
+  if (name !== undefined && message.includes('No such master with that name')) {
+    return new Error(UNKNOWN_SENTINEL_NAME(name), { cause: error });
+  }
+  return error;
+}
+
 /** Resolves when the connection can be used; rejects when this try to connect failed, or after `ms`. */
 export function untilReady(client: Redis, ms: number): Promise<void> {
   if (client.status === 'ready') return Promise.resolve();
@@ -165,7 +175,7 @@ export function untilReady(client: Redis, ms: number): Promise<void> {
     };
     const onReady = (): void => settle(resolve);
     const onError = (error: unknown): void => {
-      cause = hideSecrets(error);
+      cause = named(hideSecrets(error), client.options.name);
     };
     const onClose = (): void => settle(() => reject(new Error(NOT_CONNECTED(), { cause })));
     const limit = setTimeout(onClose, ms);

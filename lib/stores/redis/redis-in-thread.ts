@@ -1,5 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { NOT_FOR_THREAD } from '../../lease.messages.js';
+import type { RedisClusterOptions } from './cluster/cluster-connection.js';
 import { isClient, settingsBeside, type IoredisClient } from './redis-connection.js';
 
 /**
@@ -7,10 +8,10 @@ import { isClient, settingsBeside, type IoredisClient } from './redis-connection
  * settings count anyway, refused by its name where they do not.
  */
 export function connectionForThread(
-  to: string | RedisOptions | IoredisClient,
+  to: string | RedisOptions | RedisClusterOptions | IoredisClient,
 ): string | RedisOptions {
   if (typeof to === 'string') return to;
-  const options = isClient(to) ? settingsBeside(to) : to;
+  const options: RedisOptions = isClient(to) ? settingsBeside(to) : (to as RedisOptions);
   const defaults = isClient(to) ? new Redis({ lazyConnect: true }).options : {};
   const data: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(options)) {

@@ -49,19 +49,23 @@ const escape = (text: string): string =>
 const unescape = (text: string): string =>
   text.replace(/%(25|7B|7D)/g, (_, code: string) => String.fromCharCode(parseInt(code, 16)));
 
+/** Nothing between braces is no hash tag. A `%` alone is how no key is written. */
+const EMPTY = '%';
+
 function leaseName(qualified: string): string {
   // Whoever uses the store by itself may have no namespace; the engine always has one.
-  if (!qualified.includes('/')) return `{${escape(qualified)}}`;
+  if (!qualified.includes('/')) return `{${escape(qualified) || EMPTY}}`;
   const { namespace, key } = unqualify(qualified);
-  return `${escape(namespace)}:{${escape(key)}}`;
+  return `${escape(namespace)}:{${escape(key) || EMPTY}}`;
 }
 
 /** The qualified key of a lease's name, or nothing when it is the name of something else. */
 export function qualifiedKey(lease: string): string | undefined {
   const match = /^(?:([^{}]*):)?\{([^{}]*)\}$/s.exec(lease);
   if (match === null) return undefined;
-  const [, namespace, key] = match;
-  return namespace === undefined ? unescape(key!) : `${unescape(namespace)}/${unescape(key!)}`;
+  const [, namespace, tag] = match;
+  const key = tag === EMPTY ? '' : unescape(tag!);
+  return namespace === undefined ? key : `${unescape(namespace)}/${key}`;
 }
 
 /** A SCAN pattern for the leases whose qualified key begins with `prefix`. */

@@ -39,11 +39,13 @@ export class RedisLine {
   /**
    * @param connect - a connection of its own: a subscriber can do nothing else
    * @param onStray - a key was granted to a token that neither waits here any more nor has it
+   * @param isFinal - whether who is told of a grant has it; else it is to ask for it
    */
   constructor(
     private readonly connect: () => Redis,
     private readonly onStray: (lease: string, token: string) => void,
     private readonly idle = IDLE,
+    private readonly isFinal = true,
   ) {}
 
   /** Whether this process is told. If not it must not stand in line: it would be passed over. */
@@ -96,6 +98,11 @@ export class RedisLine {
     this.#client = undefined;
     this.#isOpen = false;
     if (client !== undefined) await hangUp(client);
+  }
+
+  /** The server is not the one to listen at any more. */
+  reconnect(): void {
+    this.#client?.disconnect(true);
   }
 
   #left(): void {
@@ -161,6 +168,7 @@ export class RedisLine {
     const place = this.#places.get(token);
     if (place === undefined) return this.onStray(name.join(' '), token);
     if (place.isTaken) return;
+    if (!this.isFinal) return place.onTurn();
     this.take(token);
     place.onTurn({ granted: true, fence });
   }

@@ -7,9 +7,238 @@ export interface LuaScript {
 }
 
 export const scripts = {
+  acquirePermitGuarded: {
+    name: 'acquire-permit-guarded',
+    sha1: '186e7ea3cbcf214442893280b51775311b22535d',
+    source: `-- acquire-permit.lua for a store with quarantine: see enqueue-guarded.lua.
+--
+-- KEYS    as in acquire-permit.lua
+-- ARGV    as in acquire-permit.lua; then the last three: see parts/quarantine.lua
+--
+-- Returns what enqueue-guarded.lua returns
+-- The time of this server in µs, in 16 digits of text: compared as text, which for digits of the same length comes to
+-- the same, and written without the detour by numbers, of which Lua would not keep all digits. It is also the next
+-- fence, unless the last one was higher.
+local time = redis.call('TIME')
+if #time[1] ~= 10 then
+  return redis.error_reply('ERR the clock of this server is not set')
+end
+local stamp = time[1] .. string.sub('00000' .. time[2], -6)
+-- For how long a record outlives its use at least, what its expiry is set to, and how many digits of two stamps are
+-- the same when they are so near each other that it need not be set again.
+local RETENTION, KEEP, SAME = 86400000, 87400000, 7
+-- A lease is one string, its fields of fixed width so that they are read without searching:
+--    1-16  fence     the last one granted; the next is higher (rule 8)
+--   18-33  at        when it was granted or renewed, µs
+--   35-46  ttl       for how many ms from then one holder has the key alone, or it is kept taken
+--   48-60  shared    until when holders of permits may have the key, ms
+--      62  line      L when somebody may wait in line, else -
+--   64-    owner     its token, a space, its instance; a space alone while the key is only kept taken
+-- Nothing but the fence is left when the key is free and nobody waits. All times are of this server's clock; nobody
+-- else's takes part (rule 3). The record outlives its use by the retention, so that the next fence is higher even if
+-- the clock was set back.
+local now = math.floor(tonumber(stamp) / 1000)
+
+local function owns(record, token)
+  return string.sub(record, 64, 64 + #token) == token .. ' '
+end
+
+local function untilOf(record)
+  if not record or #record <= 16 then
+    return 0
+  end
+  -- What is no number is no record of ours: told where the next fence is made.
+  local at, ttl = tonumber(string.sub(record, 18, 33)), tonumber(string.sub(record, 35, 46))
+  return at and ttl and math.floor(at / 1000) + ttl or 0
+end
+
+local function sharedOf(record)
+  return record and tonumber(string.sub(record, 48, 60)) or 0
+end
+
+local function hasLine(record)
+  return record and string.sub(record, 62, 62) == 'L'
+end
+
+-- The fence of the next grant (rule 8).
+local function nextFence(record)
+  local last = record and string.sub(record, 1, 16) or ''
+  if record and (#last ~= 16 or string.find(last, '%D')) then
+    error('the value of this key is no lease')
+  end
+  return last < stamp and stamp or string.format('%016.0f', tonumber(last) + 1)
+end
+
+local function outlive(ttl)
+  return math.ceil(math.max(KEEP, 10 * ttl))
+end
+
+local function write(lease, fence, till, shared, line, owner, ttl)
+  local left = math.max(0, till - now)
+  -- Nobody has it alone: also not for a clock that is set back later.
+  local at = left > 0 and stamp or '0000000000000000'
+  local fields = string.format('%s %s %012.0f %013.0f %s %s', fence, at, left, shared, line, owner)
+  redis.call('SET', lease, fields, 'PX', outlive(math.max(ttl, left / 10)))
+end
+-- Those who wait in line: a sorted set, scored by when they began to wait, of
+--   "token ttl mode channel instance"
+-- mode g: the key is granted to it as soon as it is its turn, and it is told; h: it is told to ask.
+
+-- Gives a free key to the first in line who can be told. Who cannot be (its connection is gone) is passed over: a
+-- dead process in line costs nothing. Returns the token and the ttl of who has the key now, or nothing when the line
+-- has come to its end: until then \`me\`, if it stands there, would be served twice.
+local function serve(lease, line, record, me)
+  local theirs = nextFence(record)
+  while true do
+    local head = redis.call('ZPOPMIN', line)[1]
+    if not head then
+      return nil
+    end
+    local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
+    local heard = 0
+    if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+    elseif token ~= me then
+      redis.pcall('PUBLISH', channel, 'free ' .. token)
+    end
+    if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
+      write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
+      return token, tonumber(ttl), theirs
+    end
+  end
+end
+
+-- The same for a key that was held until now; frees it when there is nobody.
+local function pass(lease, line, record)
+  if not (hasLine(record) and serve(lease, line, record)) then
+    redis.call('SET', lease, string.sub(record, 1, 16), 'KEEPTTL')
+  end
+end
+
+-- When a claimant began to wait, as its place in line: \`waited\` µs before it sent its claim, which was \`since\` by what its
+-- process knows of this server's clock. The claim may have been on its way for long, and those who asked later are not to
+-- go first for that; but a process that is wrong about the clock gains a second at most, and nobody stands behind those who
+-- come later.
+local function began(waited, since)
+  local latest = tonumber(stamp) - waited
+  return math.max(latest - 1000000, math.min(latest, tonumber(since)))
+end
+-- \`waits\` says since how many µs a claimant waits, since when, in which mode, and on which channel it is told.
+local function placeOf(token, ttl, instance, waits)
+  local waited, since, mode, channel = string.match(waits, '^(%d+) (%d+) (%a) (%S+)$')
+  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, began(waited, since)
+end
+
+local function stand(lease, line, record, token, ttl, instance, waits)
+  local place, since = placeOf(token, ttl, instance, waits)
+  redis.call('ZADD', line, since, place)
+  redis.call('PEXPIRE', line, outlive(ttl))
+  -- Without a record there is nothing to mark: it was evicted, and would be made anew without an end.
+  if record and not hasLine(record) then
+    redis.call('SETRANGE', lease, 61, 'L')
+  end
+end
+-- Tells the first in line that shares the key, if there is one, that it may ask now. It keeps its turn by how long it
+-- has waited: asking in vain puts it back where it was.
+local function tell(line)
+  for _, place in ipairs(redis.call('ZRANGE', line, 0, 15)) do
+    local token, mode, channel = string.match(place, '^(%S+) %d+ (%a) (%S+)')
+    if mode == 'h' then
+      redis.call('ZREM', line, place)
+      local heard = redis.pcall('PUBLISH', channel, 'free ' .. token)
+      if type(heard) == 'number' and heard > 0 then
+        return
+      end
+    end
+  end
+end
+
+-- Writes what holders of permits change of a record: the highest fence and until when they may have the key.
+local function share(lease, record, highest, shared, ttl)
+  local line = hasLine(record) and 'L' or '-'
+  -- Who had the key alone and let its time pass has no part in it: its late release must find nothing to free.
+  local owner = untilOf(record) > now and string.sub(record, 64) or ''
+  write(lease, highest, untilOf(record), shared, line, owner, math.max(ttl, (shared - now) / 10))
+end
+if stamp >= ARGV[1] then
+  return { now, 3, 0 }
+end
+-- Refuses while this server may not know of leases that were granted elsewhere, or before it lost its data. The last of ARGV:
+-- a key for the server's memory of itself, the id of this run of it as it said on this connection, and for how many ms it
+-- grants nothing. The memory is "run until"; it is gone after a loss of data, another's after a restart or a failover.
+local memory, run, pause = ARGV[#ARGV - 2], ARGV[#ARGV - 1], ARGV[#ARGV]
+local known, till = string.match(redis.call('GET', memory) or '', '^(%S+) (%d+)$')
+-- Nor is it to last for longer because the clock was set back.
+if known ~= run or tonumber(till) > now + pause then
+  till = now + pause
+  redis.call('SET', memory, run .. ' ' .. string.format('%.0f', till))
+end
+if tonumber(till) > now then
+  return { now, 5, tonumber(till) - now }
+end
+-- What acquire-permit.lua does. Needs clock, record, line and permits.
+local token, ttl, permits = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[6])
+local till = now + ttl
+for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now)) do
+  redis.call('ZREM', KEYS[3], gone)
+  redis.call('HDEL', KEYS[4], gone)
+end
+local record = redis.call('GET', KEYS[1])
+
+local function take(mine)
+  local shared = math.max(sharedOf(record), till)
+  -- Not before the last of them: each comes with a retention made for its own ttl.
+  local longest = math.max(outlive(ttl), shared - now)
+  redis.call('ZADD', KEYS[3], till, token)
+  redis.call('HSET', KEYS[4], token, mine .. ':' .. now .. ':' .. ARGV[4])
+  redis.call('PEXPIRE', KEYS[3], longest)
+  redis.call('PEXPIRE', KEYS[4], longest)
+  local last = record and string.sub(record, 1, 16) or ''
+  share(KEYS[1], record, last > mine and last or mine, shared, ttl)
+  if ARGV[5] ~= '' then
+    -- It may have asked without being told to: a turn is not told to who has it.
+    redis.call('ZREM', KEYS[2], (placeOf(token, ARGV[3], ARGV[4], ARGV[5])))
+  end
+  if hasLine(record) and redis.call('ZCARD', KEYS[3]) < permits then
+    tell(KEYS[2])
+  end
+  return { now, 1, mine }
+end
+
+local function refuse(wait)
+  if ARGV[5] ~= '' then
+    stand(KEYS[1], KEYS[2], record, token, ARGV[3], ARGV[4], ARGV[5])
+  end
+  return { now, 0, wait }
+end
+
+local mine, details = tonumber(redis.call('ZSCORE', KEYS[3], token)), redis.call('HGET', KEYS[4], token)
+if mine and details and untilOf(record) <= now then
+  till = math.max(till, mine)
+  return take(string.match(details, '^%d+'))
+end
+if KEYS[5] and redis.call('EXISTS', KEYS[5]) == 1 then
+  return { now, 2, 0 }
+end
+if untilOf(record) > now then
+  return refuse(untilOf(record) - now)
+end
+local count = redis.call('ZCARD', KEYS[3])
+if count >= permits then
+  local leaver = redis.call('ZRANGE', KEYS[3], count - permits, count - permits, 'WITHSCORES')
+  return refuse(tonumber(leaver[2]) - now)
+end
+return take(nextFence(record))
+`,
+  },
   acquirePermit: {
     name: 'acquire-permit',
-    sha1: 'bbcc05ece95ab0b05a0ffd6743e7bce581d3c768',
+    sha1: '0e9cad1170f8cbc708b5b291bcdbadc01e49f324',
     source: `-- Takes one of several permits of a key, or says why not. One atomic step (rule 1).
 --
 -- Holders of permits are members of a sorted set: token, scored by until; \`kept:<fence>\` for a permit that stays
@@ -101,9 +330,15 @@ local function serve(lease, line, record, me)
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
     local heard = 0
-    if token ~= me then
-      local news = mode == 'g' and 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-      heard = redis.pcall('PUBLISH', channel, news)
+    if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+    elseif token ~= me then
+      redis.pcall('PUBLISH', channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -167,6 +402,7 @@ end
 if stamp >= ARGV[1] then
   return { now, 3, 0 }
 end
+-- What acquire-permit.lua does. Needs clock, record, line and permits.
 local token, ttl, permits = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[6])
 local till = now + ttl
 for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now)) do
@@ -351,9 +587,206 @@ reply[1] = math.floor(tonumber(stamp) / 1000)
 return reply
 `,
   },
+  enqueueGuarded: {
+    name: 'enqueue-guarded',
+    sha1: '934f1e3fbb3c2c9443686bb8db4bcd48aed84f3e',
+    source: `-- enqueue.lua for a store with quarantine: a server that may have forgotten leases grants nothing for a while.
+--
+-- KEYS    as in enqueue.lua
+-- ARGV    as in enqueue.lua; then the last three: see parts/quarantine.lua
+--
+-- Returns what enqueue.lua returns, or { now, 5, wait } while the quarantine lasts
+-- The time of this server in µs, in 16 digits of text: compared as text, which for digits of the same length comes to
+-- the same, and written without the detour by numbers, of which Lua would not keep all digits. It is also the next
+-- fence, unless the last one was higher.
+local time = redis.call('TIME')
+if #time[1] ~= 10 then
+  return redis.error_reply('ERR the clock of this server is not set')
+end
+local stamp = time[1] .. string.sub('00000' .. time[2], -6)
+-- For how long a record outlives its use at least, what its expiry is set to, and how many digits of two stamps are
+-- the same when they are so near each other that it need not be set again.
+local RETENTION, KEEP, SAME = 86400000, 87400000, 7
+-- A lease is one string, its fields of fixed width so that they are read without searching:
+--    1-16  fence     the last one granted; the next is higher (rule 8)
+--   18-33  at        when it was granted or renewed, µs
+--   35-46  ttl       for how many ms from then one holder has the key alone, or it is kept taken
+--   48-60  shared    until when holders of permits may have the key, ms
+--      62  line      L when somebody may wait in line, else -
+--   64-    owner     its token, a space, its instance; a space alone while the key is only kept taken
+-- Nothing but the fence is left when the key is free and nobody waits. All times are of this server's clock; nobody
+-- else's takes part (rule 3). The record outlives its use by the retention, so that the next fence is higher even if
+-- the clock was set back.
+local now = math.floor(tonumber(stamp) / 1000)
+
+local function owns(record, token)
+  return string.sub(record, 64, 64 + #token) == token .. ' '
+end
+
+local function untilOf(record)
+  if not record or #record <= 16 then
+    return 0
+  end
+  -- What is no number is no record of ours: told where the next fence is made.
+  local at, ttl = tonumber(string.sub(record, 18, 33)), tonumber(string.sub(record, 35, 46))
+  return at and ttl and math.floor(at / 1000) + ttl or 0
+end
+
+local function sharedOf(record)
+  return record and tonumber(string.sub(record, 48, 60)) or 0
+end
+
+local function hasLine(record)
+  return record and string.sub(record, 62, 62) == 'L'
+end
+
+-- The fence of the next grant (rule 8).
+local function nextFence(record)
+  local last = record and string.sub(record, 1, 16) or ''
+  if record and (#last ~= 16 or string.find(last, '%D')) then
+    error('the value of this key is no lease')
+  end
+  return last < stamp and stamp or string.format('%016.0f', tonumber(last) + 1)
+end
+
+local function outlive(ttl)
+  return math.ceil(math.max(KEEP, 10 * ttl))
+end
+
+local function write(lease, fence, till, shared, line, owner, ttl)
+  local left = math.max(0, till - now)
+  -- Nobody has it alone: also not for a clock that is set back later.
+  local at = left > 0 and stamp or '0000000000000000'
+  local fields = string.format('%s %s %012.0f %013.0f %s %s', fence, at, left, shared, line, owner)
+  redis.call('SET', lease, fields, 'PX', outlive(math.max(ttl, left / 10)))
+end
+-- Those who wait in line: a sorted set, scored by when they began to wait, of
+--   "token ttl mode channel instance"
+-- mode g: the key is granted to it as soon as it is its turn, and it is told; h: it is told to ask.
+
+-- Gives a free key to the first in line who can be told. Who cannot be (its connection is gone) is passed over: a
+-- dead process in line costs nothing. Returns the token and the ttl of who has the key now, or nothing when the line
+-- has come to its end: until then \`me\`, if it stands there, would be served twice.
+local function serve(lease, line, record, me)
+  local theirs = nextFence(record)
+  while true do
+    local head = redis.call('ZPOPMIN', line)[1]
+    if not head then
+      return nil
+    end
+    local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
+    local heard = 0
+    if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+    elseif token ~= me then
+      redis.pcall('PUBLISH', channel, 'free ' .. token)
+    end
+    if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
+      write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
+      return token, tonumber(ttl), theirs
+    end
+  end
+end
+
+-- The same for a key that was held until now; frees it when there is nobody.
+local function pass(lease, line, record)
+  if not (hasLine(record) and serve(lease, line, record)) then
+    redis.call('SET', lease, string.sub(record, 1, 16), 'KEEPTTL')
+  end
+end
+
+-- When a claimant began to wait, as its place in line: \`waited\` µs before it sent its claim, which was \`since\` by what its
+-- process knows of this server's clock. The claim may have been on its way for long, and those who asked later are not to
+-- go first for that; but a process that is wrong about the clock gains a second at most, and nobody stands behind those who
+-- come later.
+local function began(waited, since)
+  local latest = tonumber(stamp) - waited
+  return math.max(latest - 1000000, math.min(latest, tonumber(since)))
+end
+-- \`waits\` says since how many µs a claimant waits, since when, in which mode, and on which channel it is told.
+local function placeOf(token, ttl, instance, waits)
+  local waited, since, mode, channel = string.match(waits, '^(%d+) (%d+) (%a) (%S+)$')
+  return token .. ' ' .. ttl .. ' ' .. mode .. ' ' .. channel .. ' ' .. instance, began(waited, since)
+end
+
+local function stand(lease, line, record, token, ttl, instance, waits)
+  local place, since = placeOf(token, ttl, instance, waits)
+  redis.call('ZADD', line, since, place)
+  redis.call('PEXPIRE', line, outlive(ttl))
+  -- Without a record there is nothing to mark: it was evicted, and would be made anew without an end.
+  if record and not hasLine(record) then
+    redis.call('SETRANGE', lease, 61, 'L')
+  end
+end
+-- One claim for a key alone. \`waits\` is empty, or a refusal puts the claimant in line.
+-- Returns 1, fence when granted; 0, wait when held by others.
+local function claim(lease, line, token, ttl, instance, waits, record)
+  if record and #record > 16 then
+    local till = untilOf(record)
+    if till > now and owns(record, token) then
+      local mine = string.sub(record, 1, 16)
+      -- Also when it gains nothing: what is written is what replicas are asked for.
+      if now + ttl >= till then
+        local owner = string.sub(record, 64)
+        write(lease, mine, now + ttl, sharedOf(record), string.sub(record, 62, 62), owner, ttl)
+      end
+      return 1, mine
+    end
+    local busy = math.max(till, sharedOf(record))
+    if waits ~= '' and (busy > now or hasLine(record)) then
+      stand(lease, line, record, token, ttl, instance, waits)
+    end
+    if busy > now then
+      return 0, busy - now
+    end
+    if hasLine(record) then
+      -- Those who wait were first (rule 10).
+      local served, wait, theirs = serve(lease, line, record, token)
+      if served == token then
+        return 1, theirs
+      elseif served then
+        return 0, wait
+      end
+    end
+  end
+  local mine = nextFence(record)
+  write(lease, mine, now + ttl, 0, '-', token .. ' ' .. instance, ttl)
+  return 1, mine
+end
+if stamp >= ARGV[1] then
+  return { now, 3, 0 }
+end
+-- Refuses while this server may not know of leases that were granted elsewhere, or before it lost its data. The last of ARGV:
+-- a key for the server's memory of itself, the id of this run of it as it said on this connection, and for how many ms it
+-- grants nothing. The memory is "run until"; it is gone after a loss of data, another's after a restart or a failover.
+local memory, run, pause = ARGV[#ARGV - 2], ARGV[#ARGV - 1], ARGV[#ARGV]
+local known, till = string.match(redis.call('GET', memory) or '', '^(%S+) (%d+)$')
+-- Nor is it to last for longer because the clock was set back.
+if known ~= run or tonumber(till) > now + pause then
+  till = now + pause
+  redis.call('SET', memory, run .. ' ' .. string.format('%.0f', till))
+end
+if tonumber(till) > now then
+  return { now, 5, tonumber(till) - now }
+end
+-- What enqueue.lua does. Needs clock, record, line and claim.
+local record = redis.call('GET', KEYS[1])
+local mine = untilOf(record) > now and owns(record, ARGV[2])
+if KEYS[3] and not mine and redis.call('EXISTS', KEYS[3]) == 1 then
+  return { now, 2, 0 }
+end
+local answer, figure = claim(KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5], record)
+return { now, answer, figure }
+`,
+  },
   enqueue: {
     name: 'enqueue',
-    sha1: '4b8bc121caec231ef1dc9f35245af09a201248a2',
+    sha1: 'a60b51ab03ae3b9fda7475be8fc453b2b67191db',
     source: `-- Takes a key for one holder alone, or puts the claimant in line, or says that its unit of work is done. One atomic
 -- step (rule 1).
 --
@@ -442,9 +875,15 @@ local function serve(lease, line, record, me)
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
     local heard = 0
-    if token ~= me then
-      local news = mode == 'g' and 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-      heard = redis.pcall('PUBLISH', channel, news)
+    if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+    elseif token ~= me then
+      redis.pcall('PUBLISH', channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -490,7 +929,8 @@ local function claim(lease, line, token, ttl, instance, waits, record)
     local till = untilOf(record)
     if till > now and owns(record, token) then
       local mine = string.sub(record, 1, 16)
-      if now + ttl > till then
+      -- Also when it gains nothing: what is written is what replicas are asked for.
+      if now + ttl >= till then
         local owner = string.sub(record, 64)
         write(lease, mine, now + ttl, sharedOf(record), string.sub(record, 62, 62), owner, ttl)
       end
@@ -520,6 +960,7 @@ end
 if stamp >= ARGV[1] then
   return { now, 3, 0 }
 end
+-- What enqueue.lua does. Needs clock, record, line and claim.
 local record = redis.call('GET', KEYS[1])
 local mine = untilOf(record) > now and owns(record, ARGV[2])
 if KEYS[3] and not mine and redis.call('EXISTS', KEYS[3]) == 1 then
@@ -531,7 +972,7 @@ return { now, answer, figure }
   },
   exchange: {
     name: 'exchange',
-    sha1: 'abe97506236c106abec44ebb2cf1f1ca8a2aa317',
+    sha1: '1156b76fed40f90cbf500093a09cc86e79eff030',
     source: `-- Frees keys, then takes keys, in one round trip: what release.lua and acquire.lua do, in this order, so that a claim
 -- behind the release of the same key finds it free.
 --
@@ -586,9 +1027,15 @@ local head = last < stamp and redis.call('ZPOPMIN', line)[1]
 if head then
   local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
   local heard = 1
-  if token ~= me then
-    local news = mode == 'g' and 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-    heard = redis.pcall('PUBLISH', channel, news)
+  if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+    heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease)
+  elseif token ~= me then
+    redis.pcall('PUBLISH', channel, 'free ' .. token)
   end
   if mode == 'g' and type(heard) == 'number' and heard > 0 then
     served = token
@@ -671,9 +1118,15 @@ local function serve(lease, line, record, me)
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
     local heard = 0
-    if token ~= me then
-      local news = mode == 'g' and 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-      heard = redis.pcall('PUBLISH', channel, news)
+    if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+    elseif token ~= me then
+      redis.pcall('PUBLISH', channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -832,7 +1285,7 @@ return reply
   },
   handOver: {
     name: 'hand-over',
-    sha1: 'f13499181f20e2df50f875d413c9f51484460264',
+    sha1: 'd487db9c76429ff525165a28e3cde5f404143526',
     source: `-- Frees a key and claims it again for the next of the same process, in one step: those of other processes who came
 -- before it go first.
 --
@@ -880,9 +1333,15 @@ local head = last < stamp and redis.call('ZPOPMIN', line)[1]
 if head then
   local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
   local heard = 1
-  if token ~= me then
-    local news = mode == 'g' and 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-    heard = redis.pcall('PUBLISH', channel, news)
+  if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+    heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease)
+  elseif token ~= me then
+    redis.pcall('PUBLISH', channel, 'free ' .. token)
   end
   if mode == 'g' and type(heard) == 'number' and heard > 0 then
     served = token
@@ -980,9 +1439,15 @@ local function serve(lease, line, record, me)
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
     local heard = 0
-    if token ~= me then
-      local news = mode == 'g' and 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-      heard = redis.pcall('PUBLISH', channel, news)
+    if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+    elseif token ~= me then
+      redis.pcall('PUBLISH', channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -1028,7 +1493,8 @@ local function claim(lease, line, token, ttl, instance, waits, record)
     local till = untilOf(record)
     if till > now and owns(record, token) then
       local mine = string.sub(record, 1, 16)
-      if now + ttl > till then
+      -- Also when it gains nothing: what is written is what replicas are asked for.
+      if now + ttl >= till then
         local owner = string.sub(record, 64)
         write(lease, mine, now + ttl, sharedOf(record), string.sub(record, 62, 62), owner, ttl)
       end
@@ -1099,7 +1565,7 @@ return {
   },
   leave: {
     name: 'leave',
-    sha1: '68cf2ecd12a9cf3ab8357d8114d444d79f77edcd',
+    sha1: 'ccaaf1426c41c0afdc2cd66a9dae6f4a6d8ff18a',
     source: `-- Takes a claimant out of the line, and frees the key if it was granted to it in the meantime. A turn that it was
 -- told of and does not take goes to the next.
 --
@@ -1187,9 +1653,15 @@ local function serve(lease, line, record, me)
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
     local heard = 0
-    if token ~= me then
-      local news = mode == 'g' and 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-      heard = redis.pcall('PUBLISH', channel, news)
+    if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+    elseif token ~= me then
+      redis.pcall('PUBLISH', channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -1265,7 +1737,7 @@ return held and 1 or 0
   },
   releaseWith: {
     name: 'release-with',
-    sha1: '7cddf4b8107178317a7f23fb9e879386de3d1c50',
+    sha1: '421a75ad169ea596ffb5077382cde858ae07f664',
     source: `-- Frees what the token still holds, and nothing else (rule 7), where there is more to it than in release.lua: a
 -- permit, a place that stays taken, a unit of work that is done. The fence stays behind (rule 8).
 --
@@ -1356,9 +1828,15 @@ local function serve(lease, line, record, me)
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
     local heard = 0
-    if token ~= me then
-      local news = mode == 'g' and 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-      heard = redis.pcall('PUBLISH', channel, news)
+    if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+    elseif token ~= me then
+      redis.pcall('PUBLISH', channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -1484,7 +1962,7 @@ return freed and 1 or 0
   },
   release: {
     name: 'release',
-    sha1: 'cdbed4e924c4f1bf991ae37986c6713a50a29d68',
+    sha1: '6150b50b356e826441f14c79f5b0eed2bdf344b3',
     source: `-- Frees what is still the tokens' alone, and nothing else (rule 7), and gives it to the next in line. Many in one round
 -- trip.
 --
@@ -1527,9 +2005,15 @@ local head = last < stamp and redis.call('ZPOPMIN', line)[1]
 if head then
   local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
   local heard = 1
-  if token ~= me then
-    local news = mode == 'g' and 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-    heard = redis.pcall('PUBLISH', channel, news)
+  if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+    heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease)
+  elseif token ~= me then
+    redis.pcall('PUBLISH', channel, 'free ' .. token)
   end
   if mode == 'g' and type(heard) == 'number' and heard > 0 then
     served = token
@@ -1612,9 +2096,15 @@ local function serve(lease, line, record, me)
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
     local heard = 0
-    if token ~= me then
-      local news = mode == 'g' and 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-      heard = redis.pcall('PUBLISH', channel, news)
+    if token ~= me and mode == 'g' then
+-- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
+-- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
+local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local hears = (tonumber(there[2]) or 0) > 0
+      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+    elseif token ~= me then
+      redis.pcall('PUBLISH', channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)

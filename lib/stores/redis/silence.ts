@@ -8,6 +8,15 @@ export class Silence {
   #owed = 0;
   #answers = 0;
 
+  get isOwed(): boolean {
+    return this.#owed > 0;
+  }
+
+  /** How many there were. */
+  get answers(): number {
+    return this.#answers;
+  }
+
   asked(): void {
     this.#owed++;
   }

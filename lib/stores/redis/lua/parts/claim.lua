@@ -5,7 +5,8 @@ local function claim(lease, line, token, ttl, instance, waits, record)
     local till = untilOf(record)
     if till > now and owns(record, token) then
       local mine = string.sub(record, 1, 16)
-      if now + ttl > till then
+      -- Also when it gains nothing: what is written is what replicas are asked for.
+      if now + ttl >= till then
         local owner = string.sub(record, 64)
         write(lease, mine, now + ttl, sharedOf(record), string.sub(record, 62, 62), owner, ttl)
       end

@@ -5,9 +5,11 @@ local head = last < stamp and redis.call('ZPOPMIN', line)[1]
 if head then
   local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
   local heard = 1
-  if token ~= me then
-    local news = mode == 'g' and 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-    heard = redis.pcall('PUBLISH', channel, news)
+  if token ~= me and mode == 'g' then
+    --@ include hears
+    heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease)
+  elseif token ~= me then
+    redis.pcall('PUBLISH', channel, 'free ' .. token)
   end
   if mode == 'g' and type(heard) == 'number' and heard > 0 then
     served = token

@@ -14,9 +14,11 @@ local function serve(lease, line, record, me)
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
     local heard = 0
-    if token ~= me then
-      local news = mode == 'g' and 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease or 'free ' .. token
-      heard = redis.pcall('PUBLISH', channel, news)
+    if token ~= me and mode == 'g' then
+      --@ include hears
+      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+    elseif token ~= me then
+      redis.pcall('PUBLISH', channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)

@@ -1,0 +1,114 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { adminOf, REPLICATES_AT_ONCE } from './redis-sentinel.js';
+import { startRedis, type RedisServer } from './redis-server.js';
+import { slotOf } from '../../lib/stores/redis/cluster/slot.js';
+import { until } from './until.js';
+
+const NODE_TIMEOUT = 1_000;
+
+/** Three primaries with a replica each. */
+export async function startRedisCluster(): Promise<RedisCluster> {
+  const isNode = ['--cluster-enabled', 'yes', '--cluster-node-timeout', `${NODE_TIMEOUT}`];
+  const args = [...isNode, '--cluster-replica-validity-factor', '0', ...REPLICATES_AT_ONCE];
+  const nodes = await Promise.all(
+    Array.from({ length: 6 }, () => startRedis({ args, hasBusPort: true })),
+  );
+  const addresses = nodes.map(({ port }) => `127.0.0.1:${port}`);
+  const create = ['--cluster', 'create', ...addresses, '--cluster-replicas', '1', '--cluster-yes'];
+  await promisify(execFile)(redisCli(), create);
+  const cluster = new RedisCluster(nodes);
+  await until(() => cluster.isWell(), { within: 20_000, what: 'all nodes of the cluster agree' });
+  return cluster;
+}
+
+/** Beside the server that was found, or on the path. */
+function redisCli(): string {
+  const beside = join(dirname(process.env['REDIS_SERVER'] ?? ''), 'redis-cli');
+  return existsSync(beside) ? beside : 'redis-cli';
+}
+
+/** From, to, the primary, its replicas. */
+type SlotRange = [number, number, ...[string, number][]];
+
+export class RedisCluster {
+  constructor(readonly nodes: readonly RedisServer[]) {}
+
+  /** As a store, or the first argument of a cluster client, takes them. */
+  get seeds(): { host: string; port: number }[] {
+    return this.nodes.map(({ port }) => ({ host: '127.0.0.1', port }));
+  }
+
+  /** The primary that has a lease. */
+  async ownerOf(lease: string): Promise<RedisServer> {
+    const slot = slotOf(lease);
+    for (const node of this.nodes) {
+      const slots = await this.slotsAt(node).catch(() => []);
+      const range = slots.find(([from, to]) => from <= slot && slot <= to);
+      const owner = range && this.nodes.find(({ port }) => port === range[2]![1]);
+      if (owner !== undefined) return owner;
+    }
+    throw new Error(`Nobody has ${lease}.`);
+  }
+
+  async replicaOf(primary: RedisServer): Promise<RedisServer> {
+    const id = await this.idOf(primary);
+    for (const node of this.nodes) {
+      const line = (await this.linesAt(node).catch(() => [])).find((it) => it.includes('myself'));
+      if (line?.includes(` ${id} `)) return node;
+    }
+    throw new Error('It has no replica.');
+  }
+
+  idOf(node: RedisServer): Promise<string> {
+    return this.ask(node, 'CLUSTER', 'MYID') as Promise<string>;
+  }
+
+  async slotsAt(node: RedisServer): Promise<SlotRange[]> {
+    return (await this.ask(node, 'CLUSTER', 'SLOTS')) as SlotRange[];
+  }
+
+  async linesAt(node: RedisServer): Promise<string[]> {
+    return ((await this.ask(node, 'CLUSTER', 'NODES')) as string).trim().split('\n');
+  }
+
+  /** The replica of that primary takes its place, with its consent. */
+  async failOver(primary: RedisServer): Promise<RedisServer> {
+    const replica = await this.replicaOf(primary);
+    await this.ask(replica, 'CLUSTER', 'FAILOVER');
+    await until(async () => (await this.linesAt(replica)).some((it) => /myself,master/.test(it)));
+    return replica;
+  }
+
+  /** Every node says that all is well and that there are three primaries with a replica each. */
+  async isWell(): Promise<boolean> {
+    for (const node of this.nodes) {
+      const info = (await this.ask(node, 'CLUSTER', 'INFO').catch(() => '')) as string;
+      const slots = await this.slotsAt(node).catch(() => []);
+      if (!info.includes('cluster_state:ok') || !slots.every((range) => range.length === 4)) {
+        return false;
+      }
+      const lines = await this.linesAt(node);
+      if (lines.some((line) => /fail|handshake|disconnected/.test(line))) return false;
+      const self = lines.find((line) => line.includes('myself'))!;
+      const replication = (await this.ask(node, 'INFO', 'replication')) as string;
+      if (self.includes('slave') && !replication.includes('master_link_status:up')) return false;
+    }
+    return true;
+  }
+
+  async ask(node: RedisServer, command: string, ...args: (string | number)[]): Promise<unknown> {
+    const admin = adminOf(node);
+    try {
+      return await admin.call(command, ...args);
+    } finally {
+      admin.disconnect();
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node.stop()));
+  }
+}
