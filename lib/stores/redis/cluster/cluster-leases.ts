@@ -124,10 +124,12 @@ export class ClusterLeases {
 
   /** Those who stand in line at a node that has their key no more hear nothing there: they ask, and stand where it is. */
   #callMoved(): void {
-    for (const { key, onTurn, at } of [...this.#standing.values()]) {
+    // Who is called may ask at once, and so stand anew.
+    const moved = [...this.#standing.values()].filter(({ key, at }) => {
       const owner = this.#view.ownerOf(this.#slotOf(key));
-      if (owner !== undefined && at.size > 0 && !at.has(owner)) onTurn();
-    }
+      return owner !== undefined && at.size > 0 && !at.has(owner);
+    });
+    for (const { onTurn } of moved) onTurn();
   }
 
   /** A claim has the same deadline wherever it is sent. */
