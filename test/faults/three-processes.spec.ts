@@ -1,8 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { compileLib, type CompiledLib } from '../support/compiled-lib.js';
-import { Fleet, type StoreElsewhere } from '../support/fleet.js';
+import { Fleet, type Overlap, type StoreElsewhere } from '../support/fleet.js';
 import { startEtcdCluster } from '../support/etcd-server.js';
 import { startPostgres } from '../support/postgres-server.js';
+import { startRedisCluster } from '../support/redis-cluster.js';
+import { startSentinel } from '../support/redis-sentinel.js';
 import { startRedis } from '../support/redis-server.js';
 
 const TTL = 900;
@@ -65,6 +67,31 @@ describe('Three processes, and the server killed between their turns', () => {
     expect(overlaps.length).toBeLessThanOrEqual(1);
     expect(disorder).toEqual([]);
   });
+
+  // A grant that no replica had heard of can be granted again: until its holder renews, two may have the key. That is the
+  // window that docs/redis.md speaks of; here replicas are near and nothing of it is seen in nearly every run.
+  const inTheWindow = (overlaps: readonly Overlap[]): void => {
+    for (const { ms } of overlaps) expect(ms).toBeLessThanOrEqual(TTL / 3 + TTL / 6 + A_LOOK);
+    expect(overlaps.length).toBeLessThanOrEqual(1);
+  };
+
+  it('behind Sentinel, the primary killed: beside each other only in the window of a failover, fences in order (rule 8)', async () => {
+    const sentinel = await startSentinel();
+    stopping.push(() => sentinel.stop());
+    const primary = await sentinel.primary();
+    const fleet = await turnsAround(redis(sentinel.options), () => primary.kill());
+    inTheWindow(fleet.overlaps);
+    expect(fleet.disorder).toEqual([]);
+  }, 60_000);
+
+  it('in a cluster, the primary of the key killed: beside each other only in the window of a failover, fences in order (rule 8)', async () => {
+    const cluster = await startRedisCluster();
+    stopping.push(() => cluster.stop());
+    const primary = await cluster.ownerOf('lease:{turns}');
+    const fleet = await turnsAround(redis({ cluster: cluster.seeds }), () => primary.kill());
+    inTheWindow(fleet.overlaps);
+    expect(fleet.disorder).toEqual([]);
+  }, 60_000);
 
   it.each([3, 5])(
     'on Redlock of %i, a minority of it killed and back without data: nobody beside another, fences in order (rules 1 and 8)',
