@@ -1,5 +1,5 @@
 import { ETCD_NO_WATCH } from '../../lease.messages.js';
-import { headerOf, integerOf, listOf, objectOf } from './etcd-answers.js';
+import { bytesOf, headerOf, integerOf, listOf, objectOf } from './etcd-answers.js';
 import { resultOf, type EtcdClient, type Listening } from './etcd-client.js';
 import type { EtcdNames } from './etcd-names.js';
 
@@ -7,28 +7,24 @@ const OPEN_WITHIN = 2_000;
 
 /** Who is told what a stream tells. */
 export interface Told {
-  /** The last revision that was heard of for a key. */
-  heard(key: string, revision: number): void;
-  free(key: string): void;
+  /** The last revision that was heard of. */
+  heard(revision: number): void;
+  /** A name of a holder is gone. */
+  gone(name: Buffer): void;
   /** What happened before this revision is not known any more. */
   missed(known: number): void;
   /** It ended by itself. */
   broke(): void;
 }
 
-/** One connection, for the keys that it was opened for. */
+/** One connection, which tells of every holder that is gone. A stream cannot be asked for more while it runs. */
 export class EtcdWatchStream {
-  readonly #keys: readonly string[];
-  readonly #covered: ReadonlySet<string>;
   readonly #told: Told;
   #listening: Listening | undefined;
   #isOver = false;
-  #created = 0;
   #settled: { opened(): void; failed(error: unknown): void } | undefined;
 
-  constructor(keys: readonly string[], told: Told) {
-    this.#keys = keys;
-    this.#covered = new Set(keys);
+  constructor(told: Told) {
     this.#told = told;
   }
 
@@ -40,25 +36,13 @@ export class EtcdWatchStream {
     return this.#isOver;
   }
 
-  covers(key: string): boolean {
-    return this.#covered.has(key);
-  }
-
   /**
-   * Resolves when the server watches all keys.
-   * @param since - the revisions to go on from, of keys that were watched before
+   * Resolves when the server watches.
+   * @param since - the revision to go on from
    */
-  async open(
-    client: EtcdClient,
-    names: EtcdNames,
-    since: ReadonlyMap<string, number>,
-  ): Promise<void> {
-    const requests = this.#keys.map((key, i) => {
-      const last = since.get(key);
-      const start = last === undefined ? {} : { start_revision: `${last + 1}` };
-      const watch = { filters: ['NOPUT'], watch_id: `${i + 1}`, ...start };
-      return { create_request: { ...names.holders(key), ...watch } };
-    });
+  async open(client: EtcdClient, names: EtcdNames, since: number | undefined): Promise<void> {
+    const start = since === undefined ? {} : { start_revision: `${since + 1}` };
+    const request = { ...names.beginningWith(''), filters: ['NOPUT'], ...start };
     const opened = new Promise<void>((resolve, reject) => {
       this.#settled = { opened: resolve, failed: reject };
     });
@@ -81,7 +65,12 @@ export class EtcdWatchStream {
     };
     try {
       const until = performance.now() + OPEN_WITHIN;
-      this.#listening = await client.stream('v3/watch', requests, { onLine, onEnd }, until);
+      this.#listening = await client.stream(
+        'v3/watch',
+        [{ create_request: request }],
+        { onLine, onEnd },
+        until,
+      );
       if (this.#isOver) this.#listening.hangUp();
     } catch (error) {
       this.break(error);
@@ -106,7 +95,7 @@ export class EtcdWatchStream {
     this.#told.broke();
   }
 
-  #read(line: string, since: ReadonlyMap<string, number>): void {
+  #read(line: string, since: number | undefined): void {
     const answer = objectOf(resultOf(line));
     // Its header has no revision.
     if (answer['canceled'] === true) {
@@ -115,16 +104,15 @@ export class EtcdWatchStream {
       throw new Error(ETCD_NO_WATCH());
     }
     const { revision } = headerOf(answer);
-    const key = this.#keys[integerOf(answer['watch_id']) - 1];
-    if (key === undefined) throw new Error(ETCD_NO_WATCH());
     if (answer['created'] === true) {
       // Of one that goes on, what happened meanwhile is still to come.
-      if (!since.has(key)) this.#told.heard(key, revision);
-      if (++this.#created === this.#keys.length) this.#settled?.opened();
+      if (since === undefined) this.#told.heard(revision);
+      this.#settled?.opened();
     }
-    const events = listOf(answer['events']).map((event) => objectOf(objectOf(event)['kv']));
-    if (events.length === 0) return;
-    this.#told.heard(key, Math.max(...events.map((kv) => integerOf(kv['mod_revision']))));
-    this.#told.free(key);
+    for (const event of listOf(answer['events'])) {
+      const kv = objectOf(objectOf(event)['kv']);
+      this.#told.heard(integerOf(kv['mod_revision']));
+      this.#told.gone(bytesOf(kv['key']));
+    }
   }
 }

@@ -10,15 +10,14 @@ const AGAIN_FIRST = 50;
 const AGAIN_AT_MOST = 2_000;
 
 /**
- * Tells of keys that may have become free, by one connection for all of them; two for a moment when another is watched,
- * because a stream cannot be asked for more while it runs. The next one goes on from the last revision that was heard
- * of, so that nothing is missed in between.
+ * Tells of keys that may have become free, by one connection for all of them. One that broke goes on from the last
+ * revision that was heard of, so that nothing is missed in between.
  */
 export class EtcdWatch {
   readonly #client: EtcdClient;
   readonly #names: EtcdNames;
   readonly #listeners = new Map<string, Set<() => void>>();
-  readonly #heard = new Map<string, number>();
+  #heard: number | undefined;
   #current: EtcdWatchStream | undefined;
   #next: EtcdWatchStream | undefined;
   #opening: Promise<void> | undefined;
@@ -43,7 +42,7 @@ export class EtcdWatch {
       if (this.#listeners.size === 0) this.#dropWhenIdle();
     };
     try {
-      await this.#untilCovered(key, this.#life.signal);
+      await this.#untilOpen(this.#life.signal);
       return stop;
     } catch (error) {
       await stop();
@@ -63,10 +62,10 @@ export class EtcdWatch {
     this.#drop();
   }
 
-  async #untilCovered(key: string, signal: AbortSignal): Promise<void> {
+  async #untilOpen(signal: AbortSignal): Promise<void> {
     for (;;) {
       if (signal.aborted) throw new Error(ETCD_CLOSED());
-      if (this.#current?.covers(key)) return;
+      if (this.#current !== undefined) return;
       await this.#open();
     }
   }
@@ -80,11 +79,11 @@ export class EtcdWatch {
     clearTimeout(this.#idle);
     const streams = [this.#current, this.#next];
     this.#current = undefined;
-    this.#heard.clear();
+    this.#heard = undefined;
     for (const stream of streams) stream?.hangUp();
   }
 
-  /** One at a time: who comes while it opens is for the next. */
+  /** One for all who ask meanwhile. */
   #open(): Promise<void> {
     return (this.#opening ??= this.#openNext().finally(() => {
       this.#opening = undefined;
@@ -93,34 +92,28 @@ export class EtcdWatch {
   }
 
   async #openNext(): Promise<void> {
-    // Those who come in the same moment share it.
-    await Promise.resolve();
-    for (const key of this.#heard.keys()) if (!this.#listeners.has(key)) this.#heard.delete(key);
-    const next = new EtcdWatchStream([...this.#listeners.keys()], {
-      heard: (key, revision) => void this.#heard.set(key, revision),
-      free: (key) => this.#tell(key),
+    const next = new EtcdWatchStream({
+      heard: (revision) => (this.#heard = revision),
+      gone: (name) => this.#tell(this.#names.keyOf(name)),
       missed: (known) => this.#missed(known),
       broke: () => this.#broke(next),
     });
     this.#next = next;
-    await next.open(this.#client, this.#names, new Map(this.#heard));
-    const last = this.#current;
+    await next.open(this.#client, this.#names, this.#heard);
     this.#current = next;
-    last?.hangUp();
     // In the same moment, before it was the current one.
     if (next.isOver) this.#broke(next);
   }
 
-  #tell(key: string): void {
+  #tell(key: string | undefined): void {
+    if (key === undefined) return;
     for (const listener of this.#listeners.get(key) ?? []) listener();
   }
 
   /** Everything may have happened, and goes on from there. */
   #missed(known: number): void {
-    for (const key of this.#listeners.keys()) {
-      this.#heard.set(key, known - 1);
-      this.#tell(key);
-    }
+    this.#heard = known - 1;
+    for (const key of this.#listeners.keys()) this.#tell(key);
   }
 
   #broke(stream: EtcdWatchStream): void {
