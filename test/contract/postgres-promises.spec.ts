@@ -87,6 +87,61 @@ describe('Of eight connections that race', () => {
   });
 });
 
+/** Somebody waits for a lock that is held. */
+const isBlocked = async (): Promise<boolean> =>
+  (await value("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")) !== '0';
+
+describe('A statement that has to wait for a row', () => {
+  it('does not grant a unit of work that was done meanwhile', async () => {
+    const key = 'lease/overtaken';
+    await store.release(await take(store, key), {});
+    const faster = await admin.connect();
+    await faster.query('BEGIN');
+    await faster.query('UPDATE nestjs_lease SET fence = fence + 1 WHERE key = $1', [key]);
+    const answer = store.acquire(claimOf(key, { once: 'tick', patience: 10_000 }));
+    await until(isBlocked);
+    const mark = 'INSERT INTO nestjs_lease_done VALUES ($1, $2, $3)';
+    await faster.query(mark, [key, 'tick', (Date.now() + 60_000) * 1_000]);
+    await faster.query('COMMIT');
+    faster.release();
+    expect(await answer).toEqual({ granted: false, reason: 'done' });
+  });
+
+  it('does not grant what was renewed meanwhile', async () => {
+    const held = await take(store, 'lease/renewed', { ttl: 200 });
+    const faster = await admin.connect();
+    await faster.query('BEGIN');
+    const longer = (Date.now() + 60_000) * 1_000;
+    const renewal = `UPDATE nestjs_lease SET holders = jsonb_set(holders, '{0,until}', '${longer}') WHERE key = $1`;
+    await faster.query(renewal, [held.key]);
+    await until(async () => (await store.inspect(held.key)) === null);
+    const answer = store.acquire(claimOf(held.key, { patience: 10_000 }));
+    await until(isBlocked);
+    await faster.query('COMMIT');
+    faster.release();
+    expect(await answer).toMatchObject({ granted: false, reason: 'held' });
+  });
+
+  it('to renew many has locked those before it in the order of keys, and none behind', async () => {
+    const held = [];
+    for (const name of ['c', 'b', 'a']) held.push(await take(store, `lease/order-${name}`));
+    const first = await admin.connect();
+    const lock = (name: string) =>
+      first.query('SELECT FROM nestjs_lease WHERE key = $1 FOR UPDATE NOWAIT', [
+        `lease/order-${name}`,
+      ]);
+    await first.query('BEGIN');
+    await lock('b');
+    const renewal = store.renew(held);
+    await until(isBlocked);
+    await lock('c');
+    await expect(lock('a')).rejects.toThrow('could not obtain lock');
+    await first.query('ROLLBACK');
+    first.release();
+    expect(await renewal).toEqual(['renewed', 'renewed', 'renewed']);
+  });
+});
+
 describe('A claim', () => {
   it('that is refused writes nothing', async () => {
     const held = await take(store, 'lease/wal', { ttl: 60_000 });

@@ -23,6 +23,7 @@ import { lockId } from './lock-id.js';
 import { OneByOne } from './one-by-one.js';
 import { withDefaults } from './options.js';
 import { assertConnection, clientFor, type Row } from './postgres-connection.js';
+import { toSessionRecord } from './session-record.js';
 import { createSessionSql, sessionStatementsFor } from './session-statements.js';
 import { Session } from './session.js';
 import { Sweeper } from './sweeper.js';
@@ -195,14 +196,14 @@ export class PostgresAdvisoryLeaseStore implements LeaseStore {
 
   async inspect(key: string): Promise<LeaseRecord | null> {
     const [row] = await this.#ask(this.#sql.inspect, [key]);
-    return row === undefined ? null : toRecord(row);
+    return row === undefined ? null : toSessionRecord(row);
   }
 
   async *list({ prefix = '' }: { readonly prefix?: string } = {}): AsyncIterable<LeaseRecord> {
     let last: string | null = null;
     for (;;) {
       const rows: Row[] = await this.#ask(this.#sql.list, [prefix, last]);
-      for (const row of rows) yield toRecord(row);
+      for (const row of rows) yield toSessionRecord(row);
       if (rows.length === 0) return;
       last = String(rows.at(-1)!['key']);
     }
@@ -271,23 +272,6 @@ export class PostgresAdvisoryLeaseStore implements LeaseStore {
     }
     this.#time.heard(Math.floor(Number(now) / 1_000));
   }
-}
-
-function toRecord(row: Row): LeaseRecord {
-  const left = Math.max(0, Math.ceil((Number(row['until']) - Number(row['now'])) / 1_000));
-  return {
-    key: String(row['key']),
-    freeInMs: left,
-    holders: [
-      {
-        instance: String(row['instance']),
-        fence: Number(row['fence']),
-        owner: String(row['owner']),
-        since: new Date(Number(row['since']) / 1_000),
-        expiresInMs: left,
-      },
-    ],
-  };
 }
 
 const tooLate = (): Refusal => ({
