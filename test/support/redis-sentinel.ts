@@ -22,9 +22,9 @@ export async function startReplica(
 ): Promise<RedisServer> {
   const replicaOf = ['--replicaof', `127.0.0.1 ${primary.port}`];
   const replica = await startRedis({ args: [...REPLICATES_AT_ONCE, ...replicaOf, ...args] });
-  await until(async () => (await infoOf(replica)).includes('master_link_status:up'), {
-    within: 15_000,
-  });
+  // The primary sends it what is written only after it has heard from it.
+  const isOnline = new RegExp(`port=${replica.port},state=online,offset=[1-9]`);
+  await until(async () => isOnline.test(await infoOf(primary)), { within: 15_000 });
   return replica;
 }
 
