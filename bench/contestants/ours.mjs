@@ -10,10 +10,10 @@ const FOR_AS_LONG_AS_IT_TAKES = { wait: '10m' };
 const nothing = async () => {};
 
 /** As a user would have it: a Nest application with the module, and the service it provides. */
-export async function open({ port, style = 'by hand', store = 'redis', client = {} }) {
+export async function open({ style = 'by hand', store = 'redis', client = {}, ...servers }) {
   class BenchModule {}
   Module({
-    imports: [LeaseModule.forRoot({ store: await storeNamed(store, { port, client }) })],
+    imports: [LeaseModule.forRoot({ store: await storeNamed(store, { ...servers, client }) })],
   })(BenchModule);
   const application = await NestFactory.createApplicationContext(BenchModule, { logger: false });
   const leases = application.get(LeaseService);

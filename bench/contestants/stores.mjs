@@ -1,8 +1,11 @@
 import { importLibrary } from '../harness/library.mjs';
 
+/** Servers that have just been started would stay out for a while. */
+const REDLOCK = { quarantine: false };
+
 /**
- * The stores that are measured beside each other. One more is one more entry: how it is made, and what it needs to
- * run (`port` is that of the Redis that the benchmark started).
+ * The stores that are measured beside each other. One more is one more entry: how it is made, of what the benchmark
+ * started (`port` of a Redis, `nodes` of more, `postgres` and `etcd`).
  */
 export const stores = {
   redis: async ({ port, client }) => {
@@ -12,6 +15,25 @@ export const stores = {
   memory: async () => {
     const { MemoryLeaseStore } = await importLibrary('index.js');
     return new MemoryLeaseStore();
+  },
+  'redlock, 3 nodes': async ({ nodes }) => {
+    const { RedlockLeaseStore } = await importLibrary('stores/redis/index.js');
+    return new RedlockLeaseStore(
+      nodes.map((port) => ({ host: '127.0.0.1', port })),
+      REDLOCK,
+    );
+  },
+  postgres: async ({ postgres }) => {
+    const { PostgresLeaseStore } = await importLibrary('stores/postgres/index.js');
+    return new PostgresLeaseStore(postgres);
+  },
+  'postgres, advisory': async ({ postgres }) => {
+    const { PostgresAdvisoryLeaseStore } = await importLibrary('stores/postgres/index.js');
+    return new PostgresAdvisoryLeaseStore(postgres);
+  },
+  etcd: async ({ etcd }) => {
+    const { EtcdLeaseStore } = await importLibrary('stores/etcd/index.js');
+    return new EtcdLeaseStore({ endpoints: [etcd] });
   },
 };
 

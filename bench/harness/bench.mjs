@@ -32,9 +32,8 @@ export class Bench {
   }
 
   /** Until the code of every contestant is compiled as far as it gets, in every process; see jobs/warm-up.mjs. */
-  async warmUp(fleet, entrants) {
-    // With half of it, ratios were still seen to fall over the first rounds.
-    const calls = 5_000;
+  // With half of it, ratios were still seen to fall over the first rounds.
+  async warmUp(fleet, entrants, calls = 5_000) {
     await Promise.all(
       entrants.flatMap((entrant) =>
         fleet.of(entrant).map((worker) =>

@@ -10,11 +10,13 @@ const WAITERS = 20;
 export default {
   id: 'stores',
   title: 'Each store beside Redis',
-  about: `run() on every store: one caller, 100 keys at once, ${WAITERS} waiters in one process. Ratios are to Redis.`,
+  about: `run() on every store: one caller, 100 keys at once, ${WAITERS} waiters in one process. PostgreSQL and etcd write to the disk before they answer, Redis and Redlock do not; all of them run on this machine. Ratios are to Redis.`,
   isLong: true,
 
   async run(bench) {
     const redis = await bench.redis();
+    const others = [await bench.redis(), await bench.redis()];
+    const [postgres, etcd] = [await bench.postgres(), await bench.etcd()];
     const ours = contestants.find(({ name }) => name === OURS.run);
     const entrants = Object.keys(stores).map((store) => ({
       ...ours,
@@ -22,8 +24,13 @@ export default {
       file: `${ours.file}?store=${store}`,
       options: { ...ours.options, store },
     }));
-    const fleet = await bench.fleet(entrants, { port: redis.port });
-    await bench.warmUp(fleet, entrants);
+    const fleet = await bench.fleet(entrants, {
+      port: redis.port,
+      nodes: [redis, ...others].map(({ port }) => port),
+      postgres: postgres.url,
+      etcd: etcd.url,
+    });
+    await bench.warmUp(fleet, entrants, 500);
     const plan = bench.plan({ rounds: 9, warmup: 1, ms: 80 }, { rounds: 3, warmup: 1, ms: 30 });
     const on = (job, params) => (entrant) =>
       fleet.of(entrant)[0].do(job, fleet.opened(entrant), {
@@ -38,7 +45,7 @@ export default {
         processes: 1,
         waiters: WAITERS,
         turnsEach: 20,
-        capMs: 3_000,
+        capMs: 5_000,
       }),
     );
     return {

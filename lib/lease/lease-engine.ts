@@ -73,6 +73,7 @@ export class LeaseEngine {
   readonly #byDefault: ResolvedOptions;
   readonly #resolved = new WeakMap<LeaseOptions, ResolvedOptions>();
   #closing: { readonly reason: Error } | undefined;
+  readonly #stopWatchingLoss: (() => void) | undefined;
 
   constructor(options: LeaseEngineOptions) {
     const { store, instance, random = Math.random, token = randomUUID } = options;
@@ -110,6 +111,7 @@ export class LeaseEngine {
     this.#contender = new Contender(store, this.agenda, random, this.#claimant, (qualified) =>
       this.#releaser.releasing(qualified),
     );
+    this.#stopWatchingLoss = store.watchLoss?.((gone) => this.#gone(gone));
     // Defaults that do not fit the store are told at start, not at the first claim.
     this.#byDefault = resolveOptions(undefined, this.#defaults, store);
     if (options.renewInThread !== undefined) {
@@ -313,6 +315,7 @@ export class LeaseEngine {
     await this.#underWay.over();
     await Promise.all(leftHoldings.map((holding) => holding.renewing));
     if (this.#deputy !== undefined) await this.#deputy.stop();
+    this.#stopWatchingLoss?.();
     this.agenda.stop();
     this.events.complete();
     return [...new Set(left.flatMap((lease) => lease.keys))];
@@ -354,6 +357,15 @@ export class LeaseEngine {
       await Promise.all(lease.holdings.map((holding) => this.#renewNow(holding, ttl)));
     },
   };
+
+  /** The store found it gone without being asked (rule 6). */
+  #gone(token: string): void {
+    for (const lease of this.#leases) {
+      for (const holding of lease.holdings) {
+        if (holding.hold.token === token) holding.lose('taken');
+      }
+    }
+  }
 
   #forget(lease: Lease): void {
     this.#leases.delete(lease);

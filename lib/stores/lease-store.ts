@@ -203,6 +203,11 @@ export interface LeaseStore {
   handOver?(hold: Hold, next: Claim, onTurn: OnTurn): Promise<HandOver>;
   /** Calls `onFree` when the key may have become free: a hint, may come too often. Resolves when it listens. */
   watch?(key: string, onFree: () => void): Promise<() => Promise<void>>;
+  /**
+   * Of a store that may find out by itself that holds are gone, as when the connection breaks that they depend on: calls
+   * `onGone` with the token of each. Returns what ends it.
+   */
+  watchLoss?(onGone: (token: string) => void): () => void;
   inspect(key: string): Promise<LeaseRecord | null>;
   /** All keys with the given beginning that are not free. */
   list(options?: { readonly prefix?: string }): AsyncIterable<LeaseRecord>;

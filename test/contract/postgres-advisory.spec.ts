@@ -57,6 +57,18 @@ describe('A lock of a session', () => {
     expect(await store.renew([held])).toEqual(['renewed']);
   });
 
+  it('is told to its holder in the moment that its connection ends, long before a renewal (rule 4)', async () => {
+    const ttl = 600_000;
+    const engine = new LeaseEngine({ store, namespace: 'lease', instance: 'i', ttl, wait: 0 });
+    const lease = await engine.acquire('told');
+    const { signal } = lease;
+    await terminate('lease/told');
+    await until(() => signal.aborted);
+    expect(lease.isHeld).toBe(false);
+    expect((await take(other, 'lease/told')).fence).toBeGreaterThan(lease.fence);
+    await engine.close(0, 0);
+  });
+
   it('is free as soon as the connection of its holder ends, who is told at its next renewal', async () => {
     const held = await take(store, 'lease/dying', { ttl: 60_000 });
     await terminate(held.key);

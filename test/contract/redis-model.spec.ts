@@ -38,7 +38,8 @@ const given = fc.constantFrom<Token>(...GIVEN);
 const told = fc.constantFrom<Token>(...TOLD);
 const token = fc.oneof(given, told);
 const late = fc.integer({ min: 0, max: 9 }).map((chance) => chance === 0);
-const waited = fc.integer({ min: 0, max: 50 }).map((n) => n * 10_000);
+/** In µs, and far apart: real time passes between two steps, on a busy machine a lot of it. */
+const waited = fc.integer({ min: 0, max: 50 }).map((n) => n * 10_000_000);
 const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant('acquire' as const), token, late }),
   fc.record({ do: fc.constant('enqueue' as const), token, waited, late }),

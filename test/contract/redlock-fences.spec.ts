@@ -137,7 +137,9 @@ describe('It would not be so', () => {
   it.each(broken)(
     'with %s, and the stories above would tell',
     async (rule, wrong) => {
-      const found = await fc.check(rightFor(3, rule), { numRuns: 20_000, endOnFailure: true });
+      // A seed: what chance finds in thousands of stories it does not find in every run of them.
+      const runs = { numRuns: 20_000, endOnFailure: true, seed: 7 };
+      const found = await fc.check(rightFor(3, rule), runs);
       expect(found.failed).toBe(true);
       expect(String(found.errorInstance)).toMatch(wrong);
     },

@@ -132,7 +132,9 @@ describe('Two claimants that see different majorities', () => {
     expect(await store.acquire(claim)).toMatchObject({ granted: false, reason: 'unavailable' });
     for (const way of ways) way.heal();
     for (const server of servers) {
-      await until(async () => (await ask(server, (c) => c.exists('lease:{a}'))) === 0);
+      await until(async () => (await ask(server, (c) => c.exists('lease:{a}'))) === 0, {
+        within: 15_000,
+      });
     }
     expect((await take(await storeOf(servers), 'lease/a')).fence).toBeGreaterThan(warm.fence);
   });

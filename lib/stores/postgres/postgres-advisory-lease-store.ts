@@ -91,6 +91,7 @@ export class PostgresAdvisoryLeaseStore implements LeaseStore {
   /** A session may lock what it has locked already: that two of one process do not is seen to here. */
   readonly #held = new Map<string, Held>();
   readonly #oneByOne = new OneByOne();
+  readonly #onGone = new Set<(token: string) => void>();
 
   constructor(
     connection: string | PoolConfig | Pool | undefined,
@@ -108,8 +109,10 @@ export class PostgresAdvisoryLeaseStore implements LeaseStore {
     this.#session = new Session(
       () => clientFor(connection!),
       () => {
+        const gone = [...this.#held.values()];
         this.#held.clear();
         this.#time.forget();
+        for (const onGone of [...this.#onGone]) for (const { token } of gone) onGone(token);
       },
     );
     this.#tables = new Tables(
@@ -192,6 +195,14 @@ export class PostgresAdvisoryLeaseStore implements LeaseStore {
       if (this.#held.get(key) === held) this.#held.delete(key);
       return row?.['freed'] === 'true';
     });
+  }
+
+  /** The end of the session is the end of all that it holds. */
+  watchLoss(onGone: (token: string) => void): () => void {
+    // A function of its own: the same may watch twice.
+    const watcher = (token: string): void => onGone(token);
+    this.#onGone.add(watcher);
+    return () => void this.#onGone.delete(watcher);
   }
 
   async inspect(key: string): Promise<LeaseRecord | null> {

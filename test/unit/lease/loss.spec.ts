@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { LeaseLostException } from '../../../lib/exceptions/lease-lost.exception.js';
 import type { LeaseLostEvent } from '../../../lib/lease/events.js';
+import { LeaseEngine } from '../../../lib/lease/lease-engine.js';
 import { fail, Gate, hang } from '../../support/scripted-store.js';
 import { settle } from '../../support/virtual-clock.js';
 import { swallowUncaught } from './uncaught.js';
@@ -348,5 +349,38 @@ describe('loss', () => {
     const next = await waiting;
     expect(next.fence).toBeGreaterThan(stale.fence);
     expect([stale.isHeld, next.isHeld]).toEqual([false, true]);
+  });
+});
+
+describe('a store that finds a hold gone without being asked', () => {
+  it('ends the lease at once, and no other (rules 5 and 6)', async () => {
+    const world = new World();
+    let tell!: (token: string) => void;
+    let stopped = 0;
+    const store = Object.assign(world.store, {
+      watchLoss: (onGone: (token: string) => void) => {
+        tell = onGone;
+        return () => void stopped++;
+      },
+    });
+    const { clock } = world;
+    const engine = new LeaseEngine({
+      store,
+      namespace: 'n',
+      instance: 'i',
+      ttl: TTL,
+      wait: 0,
+      clock,
+    });
+    const [gone, kept] = [await engine.acquire('gone'), await engine.acquire('kept')];
+    const lost: unknown[] = [];
+    engine.events.lost.subscribe(({ key, reason }) => lost.push([key, reason]));
+    tell(world.store.claims.find(({ key }) => key === 'n/gone')!.token);
+    tell('of nobody here');
+    expect([gone.isHeld, kept.isHeld]).toEqual([false, true]);
+    expect(gone.signal.aborted).toBe(true);
+    expect(lost).toEqual([['gone', 'taken']]);
+    await engine.close(0, 0);
+    expect(stopped).toBe(1);
   });
 });
