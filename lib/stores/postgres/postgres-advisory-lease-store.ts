@@ -112,7 +112,7 @@ export class PostgresAdvisoryLeaseStore implements LeaseStore {
         const gone = [...this.#held.values()];
         this.#held.clear();
         this.#time.forget();
-        for (const onGone of [...this.#onGone]) for (const { token } of gone) onGone(token);
+        for (const onGone of this.#onGone) for (const { token } of gone) onGone(token);
       },
     );
     this.#tables = new Tables(
