@@ -25,7 +25,10 @@ export default {
       },
     ],
   },
-  setupFilesAfterEnv: ['<rootDir>/test/support/fail-on-unhandled.ts'],
+  setupFilesAfterEnv: [
+    '<rootDir>/test/support/fail-on-unhandled.ts',
+    '<rootDir>/test/support/retry-real-servers.ts',
+  ],
   globalSetup: '<rootDir>/test/support/global-setup.mjs',
   collectCoverageFrom: ['lib/**/*.ts'],
   coverageDirectory: 'coverage',

@@ -43,7 +43,7 @@ async function turn() {
   const from = now();
   const { fence } = lease;
   // Mostly short turns; now and then one that has to be renewed.
-  const until = from + (Math.random() < 0.08 ? ttl * 0.9 : Math.random() * 20) * 1e3;
+  const until = from + (Math.random() < 0.08 ? ttl * 0.5 : Math.random() * 20) * 1e3;
   while (now() < until && lease.isHeld) await sleep(1);
   const isLost = !lease.isHeld;
   // Who looked last when it was still held trusted it until then, and not after this.

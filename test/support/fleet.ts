@@ -60,7 +60,7 @@ export class Fleet {
   }
 
   /** Until so many more turns were taken, by all of them together. */
-  async more(turns: number, timeout = 20_000): Promise<void> {
+  async more(turns: number, timeout = 60_000): Promise<void> {
     const enough = this.turns.length + turns;
     await until(() => this.turns.length >= enough || this.#errors !== '', { timeout });
     if (this.#errors !== '') throw new Error(this.#errors);

@@ -26,7 +26,7 @@ import type { IoredisClient } from '../redis/redis-connection.js';
 import { connectionForThread } from '../redis/redis-in-thread.js';
 import { Acquisition, type AcquisitionParts } from './acquisition.js';
 import { agreedRecord, isAgreed } from './agreed-record.js';
-import { vote } from './ballot.js';
+import { vote, type Tally } from './ballot.js';
 import { readmit } from './readmission.js';
 import { NODE_PATIENCE, RedlockNode } from './redlock-node.js';
 import { Renewal } from './renewal.js';
@@ -52,6 +52,7 @@ export interface RedlockLeaseStoreOptions {
 }
 
 const CLOSE_PATIENCE = 500;
+const LOOK_AT_ALL = 250;
 const READMIT_PAUSE = 250;
 
 /**
@@ -173,20 +174,28 @@ export class RedlockLeaseStore implements LeaseStore {
   async inspect(key: string): Promise<LeaseRecord | null> {
     this.#assertOpen();
     const count = this.#nodes.length;
-    const looked = await vote<NodeRecord | undefined, { record: LeaseRecord | null }>({
-      voters: this.#nodes,
-      question: (node) => node.inspect(key),
-      decide: (tally) => {
-        if (tally.answers.size + tally.open < majorityOf(count)) {
-          const cause = tally.failures.values().next().value;
-          throw new Error(REDLOCK_NO_MAJORITY(tally.silent, count), { cause });
-        }
-        if (!tally.isOver && !isAgreed(tally, count)) return undefined;
-        return { record: agreedRecord(key, tally, count) };
-      },
-      until: performance.now() + NODE_PATIENCE,
-      underWay: this.#underWay,
-    });
+    const look = (
+      ms: number,
+      isEnough: (tally: Tally<NodeRecord | undefined>) => boolean,
+    ): Promise<{ record: LeaseRecord | null }> =>
+      vote<NodeRecord | undefined, { record: LeaseRecord | null }>({
+        voters: this.#nodes,
+        question: (node) => node.inspect(key),
+        decide: (tally) => {
+          if (tally.answers.size + tally.open < majorityOf(count)) {
+            const cause = tally.failures.values().next().value;
+            throw new Error(REDLOCK_NO_MAJORITY(tally.silent, count), { cause });
+          }
+          if (!tally.isOver && !isEnough(tally)) return undefined;
+          return { record: agreedRecord(key, tally, count) };
+        },
+        until: performance.now() + ms,
+        underWay: this.#underWay,
+      });
+    // One node may not have heard of the last renewal: for how long the key is held is told best by all of them.
+    const all = await look(LOOK_AT_ALL, () => false).catch(() => 'none' as const);
+    const looked =
+      all === 'none' ? await look(NODE_PATIENCE, (tally) => isAgreed(tally, count)) : all;
     return looked.record;
   }
 
