@@ -17,7 +17,7 @@ export function makeCertificates(): Certificates {
   const dir = mkdtempSync(join(tmpdir(), 'nestjs-lease-tls-'));
   const file = (name: string): string => join(dir, `${name}.pem`);
   const openssl = (...args: string[]): void =>
-    void execFileSync('openssl', args, { cwd: dir, stdio: 'pipe' });
+    void execFileSync(process.env['OPENSSL'] ?? 'openssl', args, { cwd: dir, stdio: 'pipe' });
   const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
   openssl(
     'req',

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** What the tests start themselves. `folders`: where it may be besides PATH. */
+/** What the tests start themselves; openssl makes their certificates. `folders`: where it may be besides PATH. */
 const SERVERS = [
   { binary: 'redis-server', variable: 'REDIS_SERVER', debian: 'redis-server', brew: 'redis' },
   {
@@ -13,6 +13,7 @@ const SERVERS = [
     folders: () => versionsIn('/usr/lib/postgresql').map((folder) => join(folder, 'bin')),
   },
   { binary: 'etcd', variable: 'ETCD_SERVER', debian: 'etcd-server', brew: 'etcd' },
+  { binary: 'openssl', variable: 'OPENSSL', debian: 'openssl', brew: 'openssl' },
 ];
 
 /**
