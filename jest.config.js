@@ -8,7 +8,8 @@ export default {
     '^(\\.{1,2}/.*)\\.js$': '$1',
     '^nestjs-lease$': '<rootDir>/lib/index.ts',
     '^nestjs-lease/testing$': '<rootDir>/lib/testing/index.ts',
-    '^nestjs-lease/(redis|postgres|etcd)$': '<rootDir>/lib/stores/$1/index.ts',
+    '^nestjs-lease/(redis|postgres)$': '<rootDir>/lib/$1.ts',
+    '^nestjs-lease/etcd$': '<rootDir>/lib/stores/etcd/index.ts',
   },
   transform: {
     '^.+\\.ts$': [

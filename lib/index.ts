@@ -8,6 +8,7 @@ export {
 } from './lease.options.js';
 export { LeaseService } from './lease.service.js';
 export { Lease } from './lease/lease.js';
+export { type KeyFence } from './lease/lease-scope.js';
 export { type Clock } from './lease/clock.js';
 export { type Duration } from './lease/duration.js';
 export {
@@ -25,12 +26,29 @@ export {
   type LossReason,
   type RefusalReason,
   type ReleaseOutcome,
+  type StaleFenceEvent,
 } from './lease/events.js';
 
 export { ElectionService } from './election/election.service.js';
 export { Leadership } from './election/leadership.js';
 
-export { CurrentLease, Fence } from './decorators/fence.decorator.js';
+export { type Admitted } from './fencing/admitted.js';
+export { FenceGate, type GuardedGate, type Mark, type StaleFence } from './fencing/fence-gate.js';
+export { type GateReference } from './fencing/fence-gates.js';
+export { type FenceSource } from './fencing/fence-source.js';
+export { fencedFetch, fenceHttp, type FencedClientOptions } from './fencing/http/fenced-clients.js';
+export {
+  fenceHeaders,
+  fencePayload,
+  type FenceHeaderOptions,
+  type SentFence,
+} from './fencing/http/fence-headers.js';
+export { type FencingOptions } from './fencing/http/fencing-options.js';
+export { MemoryFenceGate } from './fencing/memory-fence-gate.js';
+export { fenceColumn, type FenceColumn } from './fencing/sql/fence-column.js';
+
+export { CurrentLease, Fence, Guarded } from './decorators/fence.decorator.js';
+export { Fenced, type FencedOptions } from './decorators/fenced.decorator.js';
 export { LeaderOnly, type LeaderOnlyOptions } from './decorators/leader-only.decorator.js';
 export { OnDeposed, OnElected, OnLeaseLost } from './decorators/lease-hooks.decorator.js';
 export {
@@ -41,6 +59,8 @@ export {
   type WithLeaseOptions,
 } from './decorators/with-lease.decorator.js';
 
+export { BadFenceException } from './exceptions/bad-fence.exception.js';
+export { FenceRequiredException } from './exceptions/fence-required.exception.js';
 export { LeaseException } from './exceptions/lease.exception.js';
 export { LeaseDoneException } from './exceptions/lease-done.exception.js';
 export { LeaseHeldException } from './exceptions/lease-held.exception.js';
@@ -48,6 +68,7 @@ export { LeaseLostException } from './exceptions/lease-lost.exception.js';
 export { LeaseUnavailableException } from './exceptions/lease-unavailable.exception.js';
 export { NotLeaderException } from './exceptions/not-leader.exception.js';
 export { StaleFenceException } from './exceptions/stale-fence.exception.js';
+export { UntrustedFenceException } from './exceptions/untrusted-fence.exception.js';
 
 export { MemoryLeaseStore } from './stores/memory/memory-lease-store.js';
 export {

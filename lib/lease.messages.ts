@@ -79,8 +79,8 @@ export const NOT_GRANTED_CLOSING = (key: string): string =>
 
 export const NOT_LEADER = (group: string): string => `This instance does not lead "${group}".`;
 
-export const STALE_FENCE = (resource: string, fence: number, highest: number): string =>
-  `The fence ${fence} is stale: "${resource}" has seen ${highest}. Somebody else owns it by now.`;
+export const STALE_FENCE = (resource: string, fence: number, highest: number | undefined): string =>
+  `The fence ${fence} is stale: "${resource}" has seen ${highest ?? 'a higher one'}. Somebody else owns it by now.`;
 
 // — the store
 
@@ -380,3 +380,117 @@ export const QUARANTINE_NEEDS_INFO = (): string =>
 
 export const IN_QUARANTINE = (ms: number): string =>
   `This Redis was restarted, lost its data or took over from another, and may not know of leases that are still held: it grants nothing for another ${Math.ceil(ms)} ms.`;
+
+// — fences
+
+export const BAD_FENCE = (value: unknown): string =>
+  `The fence is ${show(value)}; it must be a whole number from 1 to 2^53 - 1, as a lease has it.`;
+
+export const BAD_FENCE_SOURCE = (value: unknown): string =>
+  `The fence is ${show(value)}; it must be a number, a lease, or { key, fence }.`;
+
+export const NO_FENCE = (what: string): string =>
+  `${what} needs a fence, and there is none: this code runs under no lease. Nothing was written. Call it inside run() or a decorated method, or pass the lease or its fence.`;
+
+export const WHICH_FENCE = (what: string, keys: readonly string[]): string =>
+  `${what} could be meant under the lease of ${keys.map(show).join(' or of ')}, whose fences do not compare. Nothing was written. Pass the one that guards it: the lease, or { key, fence }.`;
+
+export const FENCE_OF_PERMIT = (what: string, key: string, permits: number): string =>
+  `${what} cannot be fenced by the lease on "${key}": it is one of ${permits} permits, whose holders work beside each other, and the one that came first would be refused. A fence is for a key that one holds alone.`;
+
+export const FOREIGN_FENCE = (
+  what: string,
+  fence: number,
+  own: readonly { readonly key: string; readonly fence: number }[],
+): string =>
+  `${what} was admitted with the fence ${fence}, but the code runs under ${own
+    .map(({ key, fence: theirs }) => `"${key}" (fence ${theirs})`)
+    .join(
+      ' and ',
+    )}. Is it the fence of another lease? (Said once, and not with NODE_ENV=production.)`;
+
+export const GATE_NOT_USED = (method: string): string =>
+  `${method} is to write through its gate ("fenced"), and came to its end without. What it wrote elsewhere carried no fence. (Said once, and not with NODE_ENV=production.)`;
+
+export const BAD_FENCE_RETENTION = (value: unknown): string =>
+  `"retention" is ${show(value)}; it must be a time of at least a day ('90d'), or Infinity to keep every mark for ever.`;
+
+export const FENCE_TOO_OLD = (resource: string, fence: number): string =>
+  `The fence ${fence} is too old for "${resource}", of which nothing is remembered: a higher one could have been, and forgotten since. Take the lease anew, or raise the retention of the gate.`;
+
+export const BAD_TRANSACTION = (value: unknown): string =>
+  `admitIn() was given ${show(value)} for a transaction; it needs that of pg, TypeORM, Prisma, Knex, Kysely, Drizzle or MikroORM, or a function that sends a text in it.`;
+
+export const GATE_OUTSIDE_TRANSACTION = (resource: string): string =>
+  `admitIn() for "${resource}" was called outside of a transaction, or on a pool that takes another connection each time: what is written next is not guarded by it. Call it in the open transaction that writes.`;
+
+export const GATE_NO_TABLE = (table: string): string =>
+  `The table "${table}" of PostgresFenceGate does not exist. Run the SQL of postgresFenceSql('${table}') in a migration, or give the gate a pool, with which it creates the table.`;
+
+export const GATE_NO_RIGHT = (table: string, message: string): string =>
+  `PostgreSQL said: ${message}. PostgresFenceGate needs SELECT, INSERT, UPDATE and DELETE on "${table}", and the right to create it unless postgresFenceSql('${table}') was run by somebody else.`;
+
+export const GATE_NEEDS_POOL = (method: string): string =>
+  `${method}() of PostgresFenceGate needs a pool of pg: new PostgresFenceGate({ pool }). Without one there is admitIn(), in a transaction of yours.`;
+
+export const BAD_GATE_ANSWER = (): string =>
+  'PostgreSQL answered PostgresFenceGate with something that is no answer to it. Nothing was admitted.';
+
+export const BAD_FENCE_COLUMN = (value: unknown): string =>
+  `"column" is ${show(value)}; it must be the name of a column, or table.column, of letters, digits, _ and $.`;
+
+export const BAD_ROW_COUNT = (value: unknown): string =>
+  `The number of rows that were written is ${show(value)}; it must be a whole number, such as the rowCount of pg or the numAffectedRows of Kysely.`;
+
+export const BAD_REDIS_GATE_CLIENT = (value: unknown): string =>
+  `RedisFenceGate was given ${show(value)}; it needs a client of ioredis, or a cluster of it.`;
+
+export const BAD_REDIS_GATE_FIELDS = (key: string): string =>
+  `hset() of RedisFenceGate was given no fields for "${key}"; it needs an object with one at least.`;
+
+export const CROSS_SLOT_GATE = (resource: string, keys: readonly string[]): string =>
+  `${keys.map(show).join(', ')} and the resource "${resource}" are not in one slot of the cluster, and cannot be written in one step. Name them so that they are: with the resource "prices", the keys "{prices}:eur" and "{prices}:usd".`;
+
+export const BAD_SECRETS = (): string =>
+  '"fencing.secrets" must be a secret, or an array of them, each a text of at least 16 bytes. Is the environment variable set?';
+
+export const FENCE_WITHOUT_KEY = (): string =>
+  'A fenced call needs the key of the lease too: pass the lease, or { key, fence }.';
+
+export const BAD_PAYLOAD = (value: unknown): string =>
+  `fencePayload() was given ${show(value)}; a message that carries a fence is an object.`;
+
+export const FENCE_MALFORMED = (name: string): string =>
+  `"${name}" is malformed: a fence comes as one key, percent-encoded, and one whole number from 1 to 2^53 - 1.`;
+
+export const FENCE_AHEAD = (key: string, fence: number): string =>
+  `The fence ${fence} of "${key}" is too far ahead of the clock to be one that was granted.`;
+
+export const FENCE_NOT_SIGNED = (key: string): string => `The fence of "${key}" is not signed.`;
+
+export const FENCE_WRONGLY_SIGNED = (key: string): string =>
+  `The signature of the fence of "${key}" was made by no secret of this service.`;
+
+export const FENCE_OF_OTHER_KEY = (given: string, expected: string): string =>
+  `The fence is of the lease "${given}"; this needs one of "${expected}".`;
+
+export const FENCE_REQUIRED = (): string =>
+  'This must be called under a lease: with the headers lease-key and lease-fence, or the property leaseFence of a message.';
+
+export const FENCED_WITHOUT_GATE = (method: string): string =>
+  `@Fenced on ${method} has no gate to remember fences in. Give LeaseModule { fencing: { gate } }, or the decorator a gate; or { gate: false } if the handler asks one itself, in the transaction that writes.`;
+
+export const FENCED_WITHOUT_SECRET = (method: string): string =>
+  `@Fenced on ${method} cannot tell a true fence from a forged one. Give LeaseModule { fencing: { secrets } }, the same in all services; or declare the handler { internal: true } if only your own services can reach it.`;
+
+export const NO_SUCH_GATE = (method: string, token: string): string =>
+  `${method} is to be guarded by the gate ${token}, and no module of the application provides one.`;
+
+export const NOT_A_GATE = (method: string, token: string): string =>
+  `${method} is to be guarded by ${token}, which is no FenceGate.`;
+
+export const FENCED_RUN = (): string =>
+  `"onUnavailable" cannot be 'run' where "fenced" is said: without a lease there is no fence to write under.`;
+
+export const GUARDED_WITHOUT_GATE = (method: string): string =>
+  `@Guarded() is used on ${method}, whose @WithLease or @LeaderOnly names no gate ("fenced").`;

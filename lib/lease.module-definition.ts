@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { ConfigurableModuleBuilder, type ConfigurableModuleAsyncOptions } from '@nestjs/common';
+import { resolveFencing, type ResolvedFencing } from './fencing/http/fencing-options.js';
 import { BAD_OPTION, BAD_OPTIONS } from './lease.messages.js';
 import type { ElectionOptions, LeaseModuleOptions, RenewInThreadOptions } from './lease.options.js';
 import { parseDuration } from './lease/duration.js';
@@ -40,6 +41,7 @@ export interface ResolvedModuleOptions {
     readonly campaignWhen: () => boolean | Promise<boolean>;
   };
   readonly renewInThread: { readonly hungAfter: number } | undefined;
+  readonly fencing: ResolvedFencing;
 }
 
 const KNOWN: Record<keyof LeaseModuleOptions, true> = {
@@ -51,6 +53,7 @@ const KNOWN: Record<keyof LeaseModuleOptions, true> = {
   shutdownGrace: true,
   election: true,
   renewInThread: true,
+  fencing: true,
 };
 
 const KNOWN_ELECTION: Record<keyof ElectionOptions, true> = {
@@ -100,6 +103,7 @@ export function resolveModuleOptions(options: LeaseModuleOptions = {}): Resolved
       campaignWhen,
     },
     renewInThread: resolveThread(options.renewInThread),
+    fencing: resolveFencing(options.fencing),
   };
 }
 

@@ -1,11 +1,14 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { APP_INTERCEPTOR, DiscoveryModule } from '@nestjs/core';
 import { ClassMethods } from './decorators/class-methods.js';
+import { GuardedCalls } from './decorators/guarded-calls.js';
 import { LeasedMethods } from './decorators/leased-methods.js';
 import { LeaseHooksExplorer } from './decorators/lease-hooks.explorer.js';
 import { LeasedMethodsExplorer } from './decorators/leased-methods.explorer.js';
 import { ScheduledJobs } from './decorators/scheduled-jobs.js';
 import { ElectionService } from './election/election.service.js';
+import { FenceGates } from './fencing/fence-gates.js';
+import { FencedCalls } from './http/fenced-calls.js';
 import { RetryAfterInterceptor } from './http/retry-after.interceptor.js';
 import { LeaseLifecycle } from './lease.lifecycle.js';
 import {
@@ -53,12 +56,15 @@ import { LeaseEngine } from './lease/lease-engine.js';
     ScheduledJobs,
     LeasedMethods,
     ClassMethods,
+    FenceGates,
+    GuardedCalls,
+    FencedCalls,
     LeasedMethodsExplorer,
     LeaseHooksExplorer,
     LeaseLifecycle,
     { provide: APP_INTERCEPTOR, useClass: RetryAfterInterceptor },
   ],
-  exports: [LeaseService, ElectionService, LeasedMethods],
+  exports: [LeaseService, ElectionService, LeasedMethods, FencedCalls],
 })
 export class LeaseModule extends ConfigurableModuleClass {
   static override forRoot(

@@ -1,3 +1,4 @@
+import type { FencingOptions } from './fencing/http/fencing-options.js';
 import type { Duration } from './lease/duration.js';
 import type { LeaseStore } from './stores/lease-store.js';
 
@@ -122,4 +123,6 @@ export interface LeaseModuleOptions {
    * @default false
    */
   renewInThread?: boolean | RenewInThreadOptions;
+  /** Fences that go to other services with a call, and those that come with one. */
+  fencing?: FencingOptions;
 }

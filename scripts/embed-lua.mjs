@@ -1,26 +1,26 @@
 /**
- * Puts lib/stores/redis/lua/*.lua, with the parts they include, into lib/stores/redis/scripts.ts, and those of redlock
- * into its own: a published package that has to find and read files beside its code breaks under bundlers. `--check`
+ * Puts lib/stores/redis/lua/*.lua, with the parts they include, into lib/stores/redis/scripts.ts, and those of others
+ * into their own: a published package that has to find and read files beside its code breaks under bundlers. `--check`
  * only says whether these modules are up to date.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 
-for (const store of ['redis', 'redlock']) embed(store);
+for (const owner of ['stores/redis', 'stores/redlock', 'fencing/redis']) embed(owner);
 
-function embed(store) {
-  const folder = new URL(`../lib/stores/${store}/lua/`, import.meta.url);
-  const module = new URL(`../lib/stores/${store}/scripts.ts`, import.meta.url);
+function embed(owner) {
+  const folder = new URL(`../lib/${owner}/lua/`, import.meta.url);
+  const module = new URL(`../lib/${owner}/scripts.ts`, import.meta.url);
   const files = readdirSync(folder)
     .filter((file) => file.endsWith('.lua'))
     .toSorted();
   const generated = render(files.map((file) => readScript(folder, file)));
   if (!process.argv.includes('--check')) {
     writeFileSync(module, generated);
-    console.log(`embedded ${files.length} scripts of ${store}`);
+    console.log(`embedded ${files.length} scripts of ${owner}`);
   } else if (generated !== readIfThere(module)) {
     console.error(
-      `lib/stores/${store}/scripts.ts is not what the .lua files say: run \`npm run lua\`.`,
+      `lib/${owner}/scripts.ts is not what the .lua files say: run \`npm run lua\`.`,
     );
     process.exitCode = 1;
   }

@@ -9,7 +9,8 @@ const parameter =
   };
 
 /**
- * The fence of the lease the method runs under: hand it to whatever you write to.
+ * The fence of the lease the method runs under: hand it to whatever you write to. In a method that is `@Fenced()` and
+ * under no lease of its own, the fence that its caller sent.
  *
  * @example
  * ```ts
@@ -26,3 +27,18 @@ export const Fence = (): ParameterDecorator => parameter('Fence');
  * @publicApi
  */
 export const CurrentLease = (): ParameterDecorator => parameter('CurrentLease');
+
+/**
+ * The gate that the method is `fenced` by, with the fence of its lease in it: what is written through it is written by
+ * the owner, or not at all.
+ *
+ * @example
+ * ```ts
+ * @WithLease('prices', { fenced: PRICES_GATE })
+ * async refresh(@Guarded() prices: GuardedRedis) {
+ *   await prices.set('prices:eur', await this.load());
+ * }
+ * ```
+ * @publicApi
+ */
+export const Guarded = (): ParameterDecorator => parameter('Guarded');

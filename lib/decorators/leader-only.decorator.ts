@@ -1,3 +1,4 @@
+import type { GateReference } from '../fencing/fence-gates.js';
 import { BAD_DECORATOR_OPTION, BAD_OPTION } from '../lease.messages.js';
 import { LEADER_ONLY, type LeaderOnlyPlan } from './lease.metadata.js';
 import { assertMethodKey } from './method-key.js';
@@ -11,6 +12,11 @@ export interface LeaderOnlyOptions {
    * @default 'throw'; 'skip' under `@Cron`, `@Interval` and `@Timeout`
    */
   onNotLeader?: 'throw' | 'skip';
+  /**
+   * The gate that the method writes through, by `@Guarded()`: a `FenceGate`, or what a module provides it by. The fence
+   * is that of the leadership.
+   */
+  fenced?: GateReference;
 }
 
 /**
@@ -33,12 +39,12 @@ export function LeaderOnly(
   return ((target: object, methodName: string | symbol, descriptor: PropertyDescriptor) => {
     const label = labelOf(target, methodName);
     if (group !== undefined) assertMethodKey(group, label, 'group');
-    const { onNotLeader } = options;
+    const { onNotLeader, fenced } = options;
     if (![undefined, 'throw', 'skip'].includes(onNotLeader)) {
       const reason = BAD_OPTION('onNotLeader', onNotLeader, 'one of throw, skip');
       throw new TypeError(BAD_DECORATOR_OPTION(label, reason));
     }
-    const plan: LeaderOnlyPlan = { group, onNotLeader };
+    const plan: LeaderOnlyPlan = { group, onNotLeader, fenced };
     wrapMethod('LeaderOnly', target, methodName, descriptor, (methods, call, work) =>
       methods.leaderOnly(plan, call, work),
     );

@@ -1,20 +1,24 @@
+import type { GateReference } from '../fencing/fence-gates.js';
+import type { FencedPlan } from './fenced.decorator.js';
 import type { WithLeasePlan } from './with-lease.decorator.js';
 
 /** What the decorators leave on methods, for the wrapper and the explorers. */
 export const WITH_LEASE = 'nestjs-lease:with-lease';
 export const LEADER_ONLY = 'nestjs-lease:leader-only';
+export const FENCED = 'nestjs-lease:fenced';
 export const PARAMETERS = 'nestjs-lease:parameters';
 export const HOOKS = 'nestjs-lease:hooks';
 
 export interface LeaderOnlyPlan {
   readonly group: string | undefined;
   readonly onNotLeader: 'throw' | 'skip' | undefined;
+  readonly fenced: GateReference | undefined;
 }
 
 /** A parameter that the wrapper fills. */
 export interface LeaseParameter {
   readonly index: number;
-  readonly what: 'Fence' | 'CurrentLease';
+  readonly what: 'Fence' | 'CurrentLease' | 'Guarded';
 }
 
 export interface LeaseHook {
@@ -28,6 +32,9 @@ export const withLeasePlanOf = (method: object): WithLeasePlan | undefined =>
 
 export const leaderOnlyPlanOf = (method: object): LeaderOnlyPlan | undefined =>
   Reflect.getOwnMetadata(LEADER_ONLY, method) as LeaderOnlyPlan | undefined;
+
+export const fencedPlanOf = (method: object): FencedPlan | undefined =>
+  Reflect.getOwnMetadata(FENCED, method) as FencedPlan | undefined;
 
 /** Of the method that is declared on this very prototype. */
 export const parametersOf = (

@@ -2,12 +2,14 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { ElectionService } from '../election/election.service.js';
 import {
   BAD_DECORATOR_OPTION,
+  GUARDED_WITHOUT_GATE,
   PARAMETER_WITHOUT_LEASE,
   SAME_DEFAULT_KEY,
 } from '../lease.messages.js';
 import { LeaseEngine } from '../lease/lease-engine.js';
 import { ClassMethods, type ClassMethod } from './class-methods.js';
-import { leaderOnlyPlanOf, parametersOf, withLeasePlanOf } from './lease.metadata.js';
+import { FenceGates } from '../fencing/fence-gates.js';
+import { fencedPlanOf, leaderOnlyPlanOf, parametersOf, withLeasePlanOf } from './lease.metadata.js';
 
 /** Looks at every decorated method at start, so that what is wrong is told then and elections begin. */
 @Injectable()
@@ -18,6 +20,7 @@ export class LeasedMethodsExplorer implements OnModuleInit {
     private readonly classes: ClassMethods,
     private readonly engine: LeaseEngine,
     private readonly elections: ElectionService,
+    private readonly gates: FenceGates,
   ) {}
 
   onModuleInit(): void {
@@ -30,9 +33,16 @@ export class LeasedMethodsExplorer implements OnModuleInit {
   }
 
   #checkParameters({ prototype, name, method, label }: ClassMethod): void {
-    const [parameter] = parametersOf(declarerOf(prototype, name), name);
-    if (parameter === undefined || withLeasePlanOf(method) || leaderOnlyPlanOf(method)) return;
-    throw new TypeError(PARAMETER_WITHOUT_LEASE(parameter.what, label));
+    const parameters = parametersOf(declarerOf(prototype, name), name);
+    const plan = withLeasePlanOf(method) ?? leaderOnlyPlanOf(method);
+    if (plan?.fenced !== undefined) this.gates.resolve(plan.fenced, label);
+    for (const { what } of parameters) {
+      if (what === 'Guarded' && plan !== undefined && plan.fenced === undefined) {
+        throw new TypeError(GUARDED_WITHOUT_GATE(label));
+      }
+      if (plan !== undefined || (what === 'Fence' && fencedPlanOf(method))) continue;
+      throw new TypeError(PARAMETER_WITHOUT_LEASE(what, label));
+    }
   }
 
   #checkWithLease({ prototype, method, label }: ClassMethod): void {

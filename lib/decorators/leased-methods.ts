@@ -13,6 +13,7 @@ import {
 import type { LeaseOptions } from '../lease.options.js';
 import { LeaseEngine } from '../lease/lease-engine.js';
 import type { Lease } from '../lease/lease.js';
+import { GuardedCalls } from './guarded-calls.js';
 import { holdStream, keepStream } from './held-result.js';
 import type { LeaderOnlyPlan } from './lease.metadata.js';
 import { assertMethodKey } from './method-key.js';
@@ -36,6 +37,7 @@ export class LeasedMethods {
     private readonly engine: LeaseEngine,
     private readonly elections: ElectionService,
     private readonly jobs: ScheduledJobs,
+    private readonly guarded: GuardedCalls,
   ) {}
 
   /** From now on scheduled work is skipped: the application is going down. */
@@ -71,18 +73,34 @@ export class LeasedMethods {
       await lease.release();
       return this.#skip(call, SKIPPED_CLOSING());
     }
-    return await this.engine.runIn(lease, () => work(lease), keepStream);
+    if (plan.fenced === undefined) {
+      return await this.engine.runIn(lease, () => work(lease), keepStream);
+    }
+    const guard = this.guarded.begin(plan.fenced, lease, call.label);
+    const run = (): unknown => work(lease, guard.handle);
+    return guard.ended(await this.engine.runIn(lease, run, keepStream));
   }
 
   async leaderOnly(plan: LeaderOnlyPlan, call: MethodCall, work: Work): Promise<unknown> {
     const scheduled = this.jobs.of(call);
     if (scheduled && this.#isClosed) return this.#skip(call, SKIPPED_CLOSING());
     const leadership = this.elections.leadership(plan.group);
-    if (leadership.isLeader) return await holdStream((run) => leadership.run(run), work);
+    if (leadership.isLeader) {
+      const guardedWork = this.#guardedWork(plan, call, work);
+      return await holdStream((run) => leadership.run(run), guardedWork);
+    }
     const notLeader = new NotLeaderException(leadership.group);
     const onNotLeader = plan.onNotLeader ?? (scheduled ? 'skip' : 'throw');
     if (onNotLeader === 'skip') return this.#skip(call, notLeader.message);
     throw notLeader;
+  }
+
+  #guardedWork({ fenced }: LeaderOnlyPlan, call: MethodCall, work: Work): Work {
+    if (fenced === undefined) return work;
+    return async (lease) => {
+      const guard = this.guarded.begin(fenced, lease!, call.label);
+      return guard.ended(await work(lease, guard.handle));
+    };
   }
 
   #skip(call: MethodCall, why: string): undefined {

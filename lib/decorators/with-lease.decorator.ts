@@ -1,5 +1,6 @@
 import type { Observable } from 'rxjs';
-import { BAD_DECORATOR_OPTION, BAD_OPTION, UNKNOWN_OPTION } from '../lease.messages.js';
+import type { GateReference } from '../fencing/fence-gates.js';
+import { BAD_DECORATOR_OPTION, BAD_OPTION, FENCED_RUN, UNKNOWN_OPTION } from '../lease.messages.js';
 import type { LeaseOptions } from '../lease.options.js';
 import { assertMethodKey } from './method-key.js';
 import { LEASE_OPTIONS } from '../lease/resolve-options.js';
@@ -33,6 +34,11 @@ export interface WithLeaseOptions extends LeaseOptions {
    * @default true, unless `once`, `minHold` or `permits` say otherwise
    */
   oncePerTick?: boolean;
+  /**
+   * The gate that the method writes through: a `FenceGate`, or what a module provides it by. The method is given it, with
+   * the fence of the lease in it, by `@Guarded()`.
+   */
+  fenced?: GateReference;
 }
 
 /** What `@WithLease` was told. */
@@ -42,6 +48,7 @@ export interface WithLeasePlan {
   readonly onHeld: 'throw' | 'skip' | undefined;
   readonly onUnavailable: 'throw' | 'skip' | 'run';
   readonly oncePerTick: boolean;
+  readonly fenced: GateReference | undefined;
 }
 
 /** Fits methods whose parameters the key function accepts and whose result can be waited for. @publicApi */
@@ -93,6 +100,7 @@ const KNOWN: Record<keyof WithLeaseOptions, true> = {
   onHeld: true,
   onUnavailable: true,
   oncePerTick: true,
+  fenced: true,
 };
 
 function toPlan(
@@ -110,7 +118,7 @@ function toPlan(
     if (Object.hasOwn(KNOWN, name)) continue;
     throw new TypeError(BAD_DECORATOR_OPTION(method, UNKNOWN_OPTION(name, Object.keys(KNOWN))));
   }
-  const { onHeld, onUnavailable = 'throw', oncePerTick = true, ...lease } = options;
+  const { onHeld, onUnavailable = 'throw', oncePerTick = true, fenced, ...lease } = options;
   const oneOf = (name: string, value: unknown, choices: readonly unknown[]): void => {
     if (choices.includes(value)) return;
     const expected = choices.filter((choice) => choice !== undefined).join(', ');
@@ -121,6 +129,9 @@ function toPlan(
   oneOf('onHeld', onHeld, ['throw', 'skip', undefined]);
   oneOf('onUnavailable', onUnavailable, ['throw', 'skip', 'run']);
   oneOf('oncePerTick', oncePerTick, [true, false]);
+  if (fenced !== undefined && onUnavailable === 'run') {
+    throw new TypeError(BAD_DECORATOR_OPTION(method, FENCED_RUN()));
+  }
   // Frozen: what can never change is looked at once.
-  return { key, lease: Object.freeze(lease), onHeld, onUnavailable, oncePerTick };
+  return { key, lease: Object.freeze(lease), onHeld, onUnavailable, oncePerTick, fenced };
 }

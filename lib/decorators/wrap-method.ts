@@ -19,8 +19,8 @@ export interface MethodCall {
   readonly label: string;
 }
 
-/** Does what is to be done under the lease. */
-export type Work = (lease: Lease | undefined) => unknown;
+/** Does what is to be done under the lease. `guarded`: the gate, with the lease's fence in it. */
+export type Work = (lease: Lease | undefined, guarded?: object) => unknown;
 
 /**
  * What a decorator does around a method: gets a lease and runs `work` under it, or refuses, or resolves with
@@ -79,9 +79,15 @@ export function wrapMethod(
   };
 
   /** Fills the parameters and calls the method. */
-  const invoke = (instance: object, args: unknown[], lease: Lease | undefined): unknown => {
+  const invoke = (
+    instance: object,
+    args: unknown[],
+    lease: Lease | undefined,
+    guarded: object | undefined,
+  ): unknown => {
     for (const { index, what } of parameters) {
-      args[index] = what === 'Fence' ? lease?.fence : lease;
+      if (what === 'Guarded') args[index] = guarded;
+      else args[index] = what === 'Fence' ? lease?.fence : lease;
     }
     return original.apply(instance, args);
   };
@@ -89,12 +95,14 @@ export function wrapMethod(
   const leased =
     (instance: object, args: unknown[]): RunLeased =>
     (work) =>
-      lease(instance, args, (held) => work(held, () => invoke(instance, args, held)));
+      lease(instance, args, (held, guarded) =>
+        work(held, () => invoke(instance, args, held, guarded)),
+      );
 
   const wrappers: Record<MethodKind, AnyMethod> = {
     promise(...args) {
-      return lease(this, args, (held) => {
-        const returned = invoke(this, args, held);
+      return lease(this, args, (held, guarded) => {
+        const returned = invoke(this, args, held, guarded);
         if (!isPromiseLike(returned) && !isObservable(returned)) {
           throw new TypeError(SYNC_METHOD(labelOf(this, methodName)));
         }
@@ -149,7 +157,7 @@ function injectRunner(target: object): void {
   Inject(LeasedMethods)(target, RUNNER);
 }
 
-function dress(wrapper: AnyMethod, original: AnyMethod): void {
+export function dress(wrapper: AnyMethod, original: AnyMethod): void {
   for (const key of Reflect.getOwnMetadataKeys(original)) {
     Reflect.defineMetadata(key, Reflect.getOwnMetadata(key, original), wrapper);
   }

@@ -10,6 +10,7 @@ export abstract class LeaseException extends HttpException {
     status: HttpStatus,
     /** Stable: for programs. */
     readonly code: string,
+    /** Empty where none is known. */
     readonly key: string,
     message: string,
     /** When to try again, where known. */
@@ -23,7 +24,7 @@ export abstract class LeaseException extends HttpException {
         statusCode: status,
         code,
         message,
-        key,
+        ...(key === '' ? {} : { key }),
         ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
         ...extra,
       },

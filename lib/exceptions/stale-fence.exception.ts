@@ -1,5 +1,5 @@
 import { HttpStatus } from '@nestjs/common';
-import { STALE_FENCE } from '../lease.messages.js';
+import { FENCE_TOO_OLD, STALE_FENCE } from '../lease.messages.js';
 import { LeaseException } from './lease.exception.js';
 
 /**
@@ -12,16 +12,19 @@ export class StaleFenceException extends LeaseException {
   constructor(
     readonly resource: string,
     readonly fence: number,
-    readonly highest: number,
+    /** The highest that the resource has seen, where that is known. */
+    readonly highest?: number,
+    /** It has seen none that is remembered, and `highest` is the least that is safe to begin with. */
+    isFloor = false,
   ) {
     super(
       HttpStatus.CONFLICT,
       'STALE_FENCE',
       resource,
-      STALE_FENCE(resource, fence, highest),
+      isFloor ? FENCE_TOO_OLD(resource, fence) : STALE_FENCE(resource, fence, highest),
       undefined,
       undefined,
-      { fence, highest },
+      { fence, ...(highest === undefined ? {} : { highest }) },
     );
   }
 }

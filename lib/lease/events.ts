@@ -85,6 +85,20 @@ export interface LeaseLostEvent extends LeaseEventBase<'lost'> {
   readonly heldMs: number;
 }
 
+/**
+ * A write came with a fence below one that its resource has seen, and was refused: its owner was not the owner any
+ * more.
+ *
+ * @publicApi
+ */
+export interface StaleFenceEvent extends LeaseEventBase<'stale-fence'> {
+  /** What was to be written to. `key` is that of the lease, where it is known, and else the resource too. */
+  readonly resource: string;
+  readonly fence: number;
+  /** The highest fence that the resource has seen, where that is known. */
+  readonly highest?: number;
+}
+
 /** @publicApi */
 export interface ElectedEvent extends LeaseEventBase<'elected'> {
   readonly group: string;
@@ -112,6 +126,7 @@ export type LeaseEvent =
   | LeaseLaggingEvent
   | LeaseReleasedEvent
   | LeaseLostEvent
+  | StaleFenceEvent
   | ElectedEvent
   | DeposedEvent;
 

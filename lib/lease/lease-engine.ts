@@ -88,6 +88,7 @@ export class LeaseEngine {
       () => this.#clock.wall(),
       (tell) => this.scope.outside(tell),
     );
+    this.scope.events = this.events;
     const onFreed = (qualified: string): void => this.#contender.hint(qualified);
     const witness = new RenewalEvents(this.events);
     this.#renewer = new Renewer<Holding>(store, this.agenda, random, witness);
@@ -342,6 +343,7 @@ export class LeaseEngine {
   };
 
   readonly #leaseKeeper: LeaseKeeper = {
+    events: () => this.events,
     release: (lease, tell, isRelaxed) => {
       let left = lease.holdings.length;
       let worst: ReleaseOutcome = 'released';

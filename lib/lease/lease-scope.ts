@@ -1,22 +1,50 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { LeaseEvents } from './events.js';
 import type { Holding } from './holding.js';
 import type { Lease } from './lease.js';
 
+/**
+ * A fence without its lease, which another process holds: it came with a call, or was handed on.
+ *
+ * @publicApi
+ */
+export interface KeyFence {
+  /** The key of the lease. */
+  readonly key: string;
+  readonly fence: number;
+}
+
 interface Scope {
   readonly of: LeaseScope;
-  readonly lease: Lease;
+  /** Absent where a call came under a lease of another process. */
+  readonly lease: Lease | undefined;
+  readonly incoming: KeyFence | undefined;
   readonly outer: Scope | undefined;
 }
 
 /** The handle was given back and nobody else keeps it alive: code that still runs here is in it no more. */
 const isOver = ({ lease }: Scope): boolean =>
-  lease.isReleased && lease.holdings.every(({ state }) => state !== 'held');
+  lease !== undefined && lease.isReleased && lease.holdings.every(({ state }) => state !== 'held');
 
 /** One for all engines of the process: Node visits every storage that was ever used at every promise there is. */
 const scopes = new AsyncLocalStorage<Scope>();
 
+/** Whose events tell of what happens in this context: those of the innermost engine. */
+export const eventsOfContext = (): LeaseEvents | undefined => scopes.getStore()?.of.events;
+
+/** What the running code is inside of, of any engine, the innermost first. */
+export function* bearersOfContext(): Iterable<Lease | KeyFence> {
+  for (let scope = scopes.getStore(); scope !== undefined; scope = scope.outer) {
+    const bearer = scope.lease ?? scope.incoming;
+    if (bearer !== undefined && !isOver(scope)) yield bearer;
+  }
+}
+
 /** Which leases the running code is inside of: follows every await, timer and callback that it starts. */
 export class LeaseScope {
+  /** Of the engine it belongs to. */
+  events: LeaseEvents | undefined;
+
   get current(): Lease | undefined {
     return this.#from(scopes.getStore())?.lease;
   }
@@ -25,7 +53,12 @@ export class LeaseScope {
     let outer = scopes.getStore();
     // Else work that starts its own next run from inside itself would drag all of its past along.
     while (outer !== undefined && isOver(outer)) ({ outer } = outer);
-    return scopes.run({ of: this, lease, outer }, work);
+    return scopes.run({ of: this, lease, incoming: undefined, outer }, work);
+  }
+
+  /** Runs what was asked for by the holder of a lease elsewhere. */
+  runUnder<T>(incoming: KeyFence, work: () => T): T {
+    return scopes.run({ of: this, lease: undefined, incoming, outer: scopes.getStore() }, work);
   }
 
   /**
@@ -40,16 +73,21 @@ export class LeaseScope {
   find(qualified: string): Holding | undefined {
     let scope = this.#from(scopes.getStore());
     for (; scope !== undefined; scope = this.#from(scope.outer)) {
-      for (const holding of scope.lease.holdings) {
+      for (const holding of scope.lease!.holdings) {
         if (holding.hold.key === qualified) return holding;
       }
     }
     return undefined;
   }
 
-  /** The first of them, going outward, that is of this engine and not over. */
+  /** The first of them, going outward, that is a lease of this engine and not over. */
   #from(scope: Scope | undefined): Scope | undefined {
-    while (scope !== undefined && (scope.of !== this || isOver(scope))) scope = scope.outer;
+    while (
+      scope !== undefined &&
+      (scope.of !== this || scope.lease === undefined || isOver(scope))
+    ) {
+      scope = scope.outer;
+    }
     return scope;
   }
 }

@@ -2,11 +2,12 @@ import { setMaxListeners } from 'node:events';
 import { inspect } from 'node:util';
 import { merge, take, type Observable } from 'rxjs';
 import type { Duration } from './duration.js';
-import type { LeaseLostEvent, ReleaseOutcome } from './events.js';
+import type { LeaseEvents, LeaseLostEvent, ReleaseOutcome } from './events.js';
 import type { Holding } from './holding.js';
 
 /** What a handle asks of the engine that made it. */
 export interface LeaseKeeper {
+  events(): LeaseEvents;
   /** Tells what came of it when it is over; relaxed when nobody waits for that. */
   release(lease: Lease, tell: (outcome: ReleaseOutcome) => void, isRelaxed: boolean): void;
   renew(lease: Lease, ttl: Duration | undefined): Promise<void>;
@@ -164,6 +165,11 @@ export class Lease implements AsyncDisposable {
   /** @internal */
   get holdings(): readonly Holding[] {
     return this.#holdings;
+  }
+
+  /** @internal Where what happens to it is told. */
+  get events(): LeaseEvents {
+    return this.#keeper.events();
   }
 
   /** @internal */
