@@ -36,7 +36,12 @@ export { type Admitted } from './fencing/admitted.js';
 export { FenceGate, type GuardedGate, type Mark, type StaleFence } from './fencing/fence-gate.js';
 export { type GateReference } from './fencing/fence-gates.js';
 export { type FenceSource } from './fencing/fence-source.js';
-export { fencedFetch, fenceHttp, type FencedClientOptions } from './fencing/http/fenced-clients.js';
+export {
+  fencedFetch,
+  fenceHttp,
+  type AxiosLike,
+  type FencedClientOptions,
+} from './fencing/http/fenced-clients.js';
 export {
   fenceHeaders,
   fencePayload,

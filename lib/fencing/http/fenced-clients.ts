@@ -35,11 +35,12 @@ export function fencedFetch(
   };
 }
 
-/** As much of axios as is needed. */
-interface Axios {
+/** As much of axios as is needed, in whatever version. @publicApi */
+export interface AxiosLike {
   readonly interceptors: {
     readonly request: {
-      use(intercept: (config: never) => unknown): number;
+      // oxlint-disable-next-line typescript/no-explicit-any
+      use(intercept: (config: any) => any): number;
       eject(id: number): void;
     };
   };
@@ -58,7 +59,7 @@ interface Axios {
  * @publicApi
  */
 export function fenceHttp(
-  http: Axios | { readonly axiosRef: Axios },
+  http: AxiosLike | { readonly axiosRef: AxiosLike },
   options: FencedClientOptions = {},
 ): () => void {
   const { request } = ('axiosRef' in http ? http.axiosRef : http).interceptors;
