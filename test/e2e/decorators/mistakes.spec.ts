@@ -289,7 +289,7 @@ describe('a decorator in the wrong place', () => {
 
 describe('a bad option', () => {
   const KNOWN =
-    'ttl, wait, signal, renew, minHold, maxHold, permits, once, remember, awaitRelease, onHeld, onUnavailable, oncePerTick'.split(
+    'ttl, wait, signal, renew, minHold, maxHold, permits, once, remember, awaitRelease, onHeld, onUnavailable, oncePerTick, fenced'.split(
       ', ',
     );
 

@@ -152,6 +152,7 @@ describe('a bad option of the module stops the start and is named', () => {
     'shutdownGrace',
     'election',
     'renewInThread',
+    'fencing',
     'isGlobal',
   ];
 
