@@ -199,6 +199,26 @@ describe('its table', () => {
     await expect(gates[0]!.admit('x', aFence() + 9_000_000)).resolves.toBeUndefined();
   });
 
+  it('is created though transactions that wait for it have every connection of the pool', async () => {
+    const small = new pg.Pool({ connectionString: server.url, max: 2 });
+    const first = new PostgresFenceGate({ pool: small, table: 'first_use' });
+    const fence = aFence();
+    await Promise.all(
+      ['a', 'b'].map((resource) => first.transaction(resource, async () => {}, fence)),
+    );
+    const { rows } = await pool.query('SELECT resource FROM first_use ORDER BY resource');
+    expect(rows).toEqual([{ resource: 'a' }, { resource: 'b' }]);
+    await small.end();
+  });
+
+  it('is there after the transaction in which it was first used was rolled back', async () => {
+    const rolledBack = new PostgresFenceGate({ pool, table: 'rolled_back' });
+    const client = await begin();
+    await rolledBack.admitIn(client, 'x', aFence());
+    await end(client, 'ROLLBACK');
+    await expect(rolledBack.admit('x', aFence())).resolves.toBeUndefined();
+  });
+
   it('that is missing is named, with what to do', async () => {
     const without = new PostgresFenceGate({ table: 'not_there' });
     const client = await begin();

@@ -1,4 +1,4 @@
-import type { Pool, PoolClient } from 'pg';
+import type { Client, ClientConfig, Pool, PoolClient } from 'pg';
 import {
   BAD_GATE_ANSWER,
   BAD_OPTION,
@@ -23,7 +23,7 @@ import {
   retireText,
   WHICH_TRANSACTION,
 } from './marks-sql.js';
-import { firstRow, senderOf, type SqlTransaction } from './transaction-handle.js';
+import { firstRow, senderOf, type Send, type SqlTransaction } from './transaction-handle.js';
 
 /**
  * @publicApi
@@ -85,7 +85,8 @@ export class PostgresFenceGate extends FenceGate {
   readonly #retention: Retention;
   readonly #sweeper: Sweeper;
   readonly #createTable: boolean;
-  #created: Promise<void> | undefined;
+  #isThere = false;
+  #creating: Promise<void> | undefined;
 
   constructor(options: PostgresFenceGateOptions = {}) {
     super();
@@ -120,7 +121,7 @@ export class PostgresFenceGate extends FenceGate {
   ): Promise<Admitted<Tx>> {
     const send = senderOf(transaction);
     const found = this.find(resource, fence);
-    await this.#ready();
+    await this.#ready(send);
     let row: Readonly<Record<string, unknown>> | undefined;
     try {
       row = firstRow(await send(this.sql(resource, found.fence)));
@@ -210,7 +211,7 @@ export class PostgresFenceGate extends FenceGate {
 
   protected async raise(resource: string, fence: number): Promise<Mark> {
     const pool = this.#poolFor('admit');
-    await this.#ready();
+    await this.#ready((text) => pool.query(text));
     try {
       await pool.query(this.sql(resource, fence));
       this.#sweeper.now();
@@ -233,28 +234,48 @@ export class PostgresFenceGate extends FenceGate {
     return this.#pool;
   }
 
-  /** Before the first use, and by a connection of its own: a transaction of the user's could be rolled back. */
-  #ready(): Promise<void> {
-    if (!this.#createTable || this.#pool === undefined) return Promise.resolve();
-    this.#created ??= this.#create(this.#pool).catch((error: unknown) => {
-      // The next one tries again.
-      this.#created = undefined;
-      throw forPeople(error, this.#table.name);
-    });
-    return this.#created;
+  /**
+   * Before the first use there is a table. Asked where the gate is used, and made beside it: what the user's transaction
+   * made, it could roll back.
+   */
+  async #ready(send: Send): Promise<void> {
+    if (!this.#createTable || this.#pool === undefined || this.#isThere) return;
+    if (!(await this.#sees(send))) {
+      this.#creating ??= this.#create(this.#pool).finally(() => {
+        // If it failed, the next one tries again.
+        this.#creating = undefined;
+      });
+      await this.#creating;
+    }
+    this.#isThere = true;
   }
 
+  async #sees(send: Send): Promise<boolean> {
+    const look = `SELECT (to_regclass('${this.#table.leases}') IS NOT NULL)::text AS there`;
+    return firstRow(await send(look))?.['there'] === 'true';
+  }
+
+  /** By a connection of its own: those of the pool may all be in transactions that wait for this. */
   async #create(pool: Pool): Promise<void> {
-    const { leases: table } = this.#table;
-    // No right to create is needed where it is there.
-    const { rows } = await pool.query(`SELECT to_regclass('${table}') IS NOT NULL AS there`);
-    if ((rows[0] as { there: boolean }).there) return;
+    const { Client, options } = pool as unknown as PoolParts;
+    const client = new Client(options);
+    // A connection that breaks fails its query; what else it says is nobody's business (rule 12).
+    client.on('error', () => {});
     try {
-      await pool.query(createAlone(createMarksSql(table)));
+      await client.connect();
+      await client.query(createAlone(createMarksSql(this.#table.leases)));
     } catch (error) {
-      if (!isCreatedMeanwhile(error)) throw error;
+      if (!isCreatedMeanwhile(error)) throw forPeople(error, this.#table.name);
+    } finally {
+      await client.end().catch(() => {});
     }
   }
+}
+
+/** What every Pool of pg has, and its types do not tell. */
+interface PoolParts {
+  readonly Client: typeof Client;
+  readonly options: ClientConfig;
 }
 
 const RETIRE_AT_ONCE = 1_000;
