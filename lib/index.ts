@@ -65,6 +65,7 @@ export {
 } from './decorators/with-lease.decorator.js';
 
 export { BadFenceException } from './exceptions/bad-fence.exception.js';
+export { FenceGateUnavailableException } from './exceptions/fence-gate-unavailable.exception.js';
 export { FenceRequiredException } from './exceptions/fence-required.exception.js';
 export { LeaseException } from './exceptions/lease.exception.js';
 export { LeaseDoneException } from './exceptions/lease-done.exception.js';

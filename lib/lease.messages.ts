@@ -416,7 +416,14 @@ export const BAD_FENCE_RETENTION = (value: unknown): string =>
   `"retention" is ${show(value)}; it must be a time of at least a day ('90d'), or Infinity to keep every mark for ever.`;
 
 export const FENCE_TOO_OLD = (resource: string, fence: number): string =>
-  `The fence ${fence} is too old for "${resource}", of which nothing is remembered: a higher one could have been, and forgotten since. Take the lease anew, or raise the retention of the gate.`;
+  `The fence ${fence} is too old for "${resource}", of which nothing is remembered: a higher one could have been, and forgotten since. ${
+    fence < LEAST_TIME
+      ? 'It is no time, as the fences of etcd are none: their gate needs { retention: Infinity }.'
+      : 'Take the lease anew, or raise the retention of the gate.'
+  }`;
+
+/** In µs, in 1973: no fence that is a time is below it. */
+const LEAST_TIME = 1e14;
 
 export const BAD_TRANSACTION = (value: unknown): string =>
   `admitIn() was given ${show(value)} for a transaction; it needs that of pg, TypeORM, Prisma, Knex, Kysely, Drizzle or MikroORM, or a function that sends a text in it.`;
@@ -461,7 +468,7 @@ export const BAD_PAYLOAD = (value: unknown): string =>
   `fencePayload() was given ${show(value)}; a message that carries a fence is an object.`;
 
 export const FENCE_MALFORMED = (name: string): string =>
-  `"${name}" is malformed: a fence comes as one key, percent-encoded, and one whole number from 1 to 2^53 - 1.`;
+  `"${name}" is malformed: a fence comes as one key, percent-encoded, one whole number from 1 to 2^53 - 1, and one signature.`;
 
 export const FENCE_AHEAD = (key: string, fence: number): string =>
   `The fence ${fence} of "${key}" is too far ahead of the clock to be one that was granted.`;
@@ -476,6 +483,12 @@ export const FENCE_OF_OTHER_KEY = (given: string, expected: string): string =>
 
 export const FENCE_REQUIRED = (): string =>
   'This must be called under a lease: with the headers lease-key and lease-fence, or the property leaseFence of a message.';
+
+export const GATE_UNAVAILABLE = (key: string): string =>
+  `Whether the fence of "${key}" is stale is not known: its gate could not be asked. Nothing was done; try again.`;
+
+export const GATE_SILENT = (method: string, message: string): string =>
+  `The gate of ${method} did not answer (${message}). Calls are refused with 503 until it does.`;
 
 export const FENCED_WITHOUT_GATE = (method: string): string =>
   `@Fenced on ${method} has no gate to remember fences in. Give LeaseModule { fencing: { gate } }, or the decorator a gate; or { gate: false } if the handler asks one itself, in the transaction that writes.`;

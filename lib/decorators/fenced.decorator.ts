@@ -4,7 +4,7 @@ import { FencedInterceptor } from '../http/fenced.interceptor.js';
 import { BAD_DECORATOR_OPTION, BAD_OPTION } from '../lease.messages.js';
 import { bearersOfContext } from '../lease/lease-scope.js';
 import { assertKnown } from '../lease/resolve-options.js';
-import { FENCED, parametersOf } from './lease.metadata.js';
+import { FENCED, FILLS_FENCE, parametersOf } from './lease.metadata.js';
 import { assertMethodKey } from './method-key.js';
 import { dress, labelOf } from './wrap-method.js';
 
@@ -70,6 +70,7 @@ export function Fenced<Request = never>(
       Reflect.defineMetadata(FENCED, plan, descriptor.value as object);
       UseInterceptors(FencedInterceptor)(target, name, descriptor);
     } else {
+      fillFences((target as new () => object).prototype);
       Reflect.defineMetadata(FENCED, plan, target);
       UseInterceptors(FencedInterceptor)(target as new () => object);
     }
@@ -98,6 +99,15 @@ function toPlan(options: FencedOptions<unknown>, label: string): FencedPlan {
   return { key, gate, internal, required };
 }
 
+/** In every method of a controller. */
+function fillFences(prototype: object): void {
+  for (const [name, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
+    if (typeof descriptor.value !== 'function' || name === 'constructor') continue;
+    fillFence(prototype, name, descriptor);
+    Object.defineProperty(prototype, name, descriptor);
+  }
+}
+
 /** `@Fence()` where no lease of this process has filled it. */
 function fillFence(target: object, name: string | symbol, descriptor: PropertyDescriptor): void {
   const parameters = parametersOf(target, name).filter(({ what }) => what === 'Fence');
@@ -109,5 +119,6 @@ function fillFence(target: object, name: string | symbol, descriptor: PropertyDe
     return original.apply(this, args);
   };
   dress(wrapper, original);
+  Reflect.defineMetadata(FILLS_FENCE, true, wrapper);
   descriptor.value = wrapper;
 }

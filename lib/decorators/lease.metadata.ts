@@ -6,6 +6,7 @@ import type { WithLeasePlan } from './with-lease.decorator.js';
 export const WITH_LEASE = 'nestjs-lease:with-lease';
 export const LEADER_ONLY = 'nestjs-lease:leader-only';
 export const FENCED = 'nestjs-lease:fenced';
+export const FILLS_FENCE = 'nestjs-lease:fills-fence';
 export const PARAMETERS = 'nestjs-lease:parameters';
 export const HOOKS = 'nestjs-lease:hooks';
 
@@ -35,6 +36,9 @@ export const leaderOnlyPlanOf = (method: object): LeaderOnlyPlan | undefined =>
 
 export const fencedPlanOf = (method: object): FencedPlan | undefined =>
   Reflect.getOwnMetadata(FENCED, method) as FencedPlan | undefined;
+
+/** Whether `@Fence()` has what the caller sent. */
+export const fillsFence = (method: object): boolean => Reflect.hasOwnMetadata(FILLS_FENCE, method);
 
 /** Of the method that is declared on this very prototype. */
 export const parametersOf = (

@@ -9,7 +9,7 @@ import {
 import { LeaseEngine } from '../lease/lease-engine.js';
 import { ClassMethods, type ClassMethod } from './class-methods.js';
 import { FenceGates } from '../fencing/fence-gates.js';
-import { fencedPlanOf, leaderOnlyPlanOf, parametersOf, withLeasePlanOf } from './lease.metadata.js';
+import { fillsFence, leaderOnlyPlanOf, parametersOf, withLeasePlanOf } from './lease.metadata.js';
 
 /** Looks at every decorated method at start, so that what is wrong is told then and elections begin. */
 @Injectable()
@@ -40,7 +40,7 @@ export class LeasedMethodsExplorer implements OnModuleInit {
       if (what === 'Guarded' && plan !== undefined && plan.fenced === undefined) {
         throw new TypeError(GUARDED_WITHOUT_GATE(label));
       }
-      if (plan !== undefined || (what === 'Fence' && fencedPlanOf(method))) continue;
+      if (plan !== undefined || (what === 'Fence' && fillsFence(method))) continue;
       throw new TypeError(PARAMETER_WITHOUT_LEASE(what, label));
     }
   }

@@ -3,7 +3,9 @@ import { ClassMethods } from '../decorators/class-methods.js';
 import type { FencedPlan } from '../decorators/fenced.decorator.js';
 import { fencedPlanOf } from '../decorators/lease.metadata.js';
 import { BadFenceException } from '../exceptions/bad-fence.exception.js';
+import { FenceGateUnavailableException } from '../exceptions/fence-gate-unavailable.exception.js';
 import { FenceRequiredException } from '../exceptions/fence-required.exception.js';
+import { StaleFenceException } from '../exceptions/stale-fence.exception.js';
 import type { FenceGate } from '../fencing/fence-gate.js';
 import { FenceGates } from '../fencing/fence-gates.js';
 import { signWith, type ResolvedFencing } from '../fencing/http/fencing-options.js';
@@ -13,6 +15,7 @@ import {
   FENCE_REQUIRED,
   FENCED_WITHOUT_GATE,
   FENCED_WITHOUT_SECRET,
+  GATE_SILENT,
   KEY_FUNCTION_THREW,
 } from '../lease.messages.js';
 import { RESOLVED_OPTIONS_TOKEN, type ResolvedModuleOptions } from '../lease.module-definition.js';
@@ -28,6 +31,8 @@ export class FencedCalls implements OnModuleInit {
   readonly #fencing: ResolvedFencing;
   /** A controller and its method may both be decorated. */
   readonly #entered = new WeakSet<ExecutionContext>();
+  /** Methods whose gate did not answer the last time: said once, and again when it has answered meanwhile. */
+  readonly #silentGates = new Set<string>();
 
   constructor(
     private readonly engine: LeaseEngine,
@@ -75,12 +80,22 @@ export class FencedCalls implements OnModuleInit {
       throw new BadFenceException(FENCE_OF_OTHER_KEY(incoming.key, expected), expected);
     }
     const inside: Inside = (work) => this.engine.scope.runUnder(incoming, work);
-    await inside(() => this.#admit(this.#gateOf(plan, label), incoming));
+    await inside(() => this.#admit(this.#gateOf(plan, label), incoming, label));
     return inside;
   }
 
-  async #admit(gate: FenceGate | undefined, incoming: KeyFence): Promise<void> {
-    await gate?.admit(incoming.key, incoming);
+  async #admit(gate: FenceGate | undefined, incoming: KeyFence, label: string): Promise<void> {
+    try {
+      await gate?.admit(incoming.key, incoming);
+      this.#silentGates.delete(label);
+    } catch (error) {
+      if (error instanceof StaleFenceException) throw error;
+      if (!this.#silentGates.has(label)) {
+        this.#silentGates.add(label);
+        this.engine.events.warn(GATE_SILENT(label, (error as Error).message));
+      }
+      throw new FenceGateUnavailableException(incoming.key, error);
+    }
   }
 
   #gateOf(plan: FencedPlan, label: string): FenceGate | undefined {

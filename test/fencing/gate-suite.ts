@@ -104,6 +104,11 @@ export function describeFenceGate(name: string, using: () => GateUnderTest): voi
       await expect(gate.admit(aResource(), aFence() - 44 * day)).resolves.toBeUndefined();
     });
 
+    it('says of a fence that is no time, as a revision of etcd is none, what its gate needs', async () => {
+      const { gate } = using();
+      await expect(gate.admit(aResource(), 1_234)).rejects.toThrow('{ retention: Infinity }');
+    });
+
     it.each([0, -1, 1.5, NaN, Infinity, 2 ** 53, '5', null, {}, [], true])(
       'says of %p that it is no fence',
       async (bad) => {

@@ -4,6 +4,7 @@ import { StaleFenceException } from 'nestjs-lease';
 export async function putFenced(url: string, body: string, fence: number): Promise<void> {
   for (;;) {
     const head = await fetch(url, { method: 'HEAD' });
+    if (!head.ok && head.status !== 404) throw new Error(`${url}: ${head.status}`);
     const seen = Number(head.headers.get('x-amz-meta-fence') ?? 0);
     if (seen > fence) throw new StaleFenceException(url, fence, seen);
     const condition: Record<string, string> = head.ok

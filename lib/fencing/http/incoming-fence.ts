@@ -24,9 +24,12 @@ export function fenceOfHeaders(headers: Readonly<Record<string, unknown>>): Give
   const fence = headers[FENCE_HEADERS.fence];
   const signature = headers[FENCE_HEADERS.signature];
   if (key === undefined && fence === undefined && signature === undefined) return undefined;
-  // Node joins a header that came twice by a comma, which neither of them has when it came once.
+  // Node joins a header that came twice by a comma, which none of them has when it came once.
   if (typeof fence !== 'string' || !/^[1-9]\d{0,15}$/.test(fence)) {
     throw new BadFenceException(FENCE_MALFORMED(FENCE_HEADERS.fence));
+  }
+  if (typeof signature === 'string' && signature.includes(',')) {
+    throw new BadFenceException(FENCE_MALFORMED(FENCE_HEADERS.signature));
   }
   return { key: decoded(key), fence: Number(fence), signature };
 }

@@ -11,7 +11,7 @@ import {
 } from '@nestjs/common';
 import type { AbstractHttpAdapter } from '@nestjs/core';
 import { HttpModule, HttpService } from '@nestjs/axios';
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { firstValueFrom } from 'rxjs';
 import {
   Fence,
@@ -24,12 +24,18 @@ import {
   WithLease,
   type LeaseEvent,
 } from 'nestjs-lease';
+import { GATE_SILENT, GATE_UNAVAILABLE } from '../../../lib/lease.messages.js';
+import { LeaseEngine } from '../../../lib/lease/lease-engine.js';
 import { startApp, startHttp } from '../../support/nest-app.js';
 
 const SECRET = 'a secret of sixteen bytes and more';
 const OLD_SECRET = 'the secret that was used before it';
 
 const inner = new MemoryFenceGate();
+
+interface Raises {
+  raise(): Promise<never>;
+}
 
 @Injectable()
 class Deny {
@@ -79,6 +85,11 @@ class Months {
 @Controller('internal')
 class Internal {
   calls = 0;
+
+  @Post('fence')
+  async fence(@Fence() fence: number): Promise<string> {
+    return String(fence);
+  }
 
   @Post('write')
   async write(): Promise<string> {
@@ -177,7 +188,7 @@ export function describeFencedHttp(name: string, adapter: () => AbstractHttpAdap
       expect(months.calls).toHaveLength(0);
     });
 
-    it('answers 400 to a header that came twice', async () => {
+    it.each(Object.keys(right))('answers 400 to a header that came twice: %s', async (twice) => {
       const { url } = await start();
       const status = await new Promise((resolve, reject) => {
         const call = httpRequest(`${url}/months/d/close`, { method: 'POST' }, (response) => {
@@ -185,10 +196,35 @@ export function describeFencedHttp(name: string, adapter: () => AbstractHttpAdap
           resolve(response.statusCode);
         });
         for (const [header, value] of Object.entries(right)) call.setHeader(header, value);
-        call.setHeader('lease-fence', [String(fence), String(fence + 1)]);
+        call.setHeader(twice, [right[twice]!, right[twice]!]);
         call.on('error', reject).end();
       });
       expect(status).toBe(400);
+    });
+
+    it('answers 503 while its gate does not answer, and says so once', async () => {
+      const { post, months, gate, app } = await start();
+      const warnings: string[] = [];
+      app
+        .get(LeaseEngine, { strict: false })
+        .events.warnings.subscribe((one) => warnings.push(one));
+      const close = () => post('/months/s/close', signed('books:s', now()));
+      const down = new Error('connection refused');
+      const raise = jest.spyOn(gate as unknown as Raises, 'raise').mockRejectedValue(down);
+      for (let i = 0; i < 2; i++) {
+        expect(await close()).toMatchObject({
+          status: 503,
+          body: {
+            code: 'FENCE_GATE_UNAVAILABLE',
+            key: 'books:s',
+            message: GATE_UNAVAILABLE('books:s'),
+          },
+        });
+      }
+      expect(months.calls).toHaveLength(0);
+      expect(warnings).toEqual([GATE_SILENT('Months.close', 'connection refused')]);
+      raise.mockRestore();
+      expect((await close()).status).toBe(201);
     });
 
     it.each([
@@ -252,6 +288,10 @@ export function describeFencedHttp(name: string, adapter: () => AbstractHttpAdap
       });
       expect(await both.text()).toBe('both');
       expect(internal.calls).toBe(2);
+      expect(await post('/internal/fence', headers)).toEqual({
+        status: 201,
+        body: headers['lease-fence'],
+      });
     });
   });
 
