@@ -185,6 +185,23 @@ export function describeLeaseStore(
       });
     });
 
+    describe('limits', () => {
+      expiryPromise('a ttl of the least that it has is granted, and ends', async (bench) => {
+        const { minTtl } = bench.store.limits;
+        const since = performance.now();
+        const { key } = await bench.take(bench.key(), { ttl: minTtl });
+        await bench.untilFree(key);
+        assertBetween(performance.now() - since, minTtl - 2, Infinity);
+      });
+
+      expiryPromise('a ttl of the most that it has is granted, and lasts', async (bench) => {
+        const { maxTtl } = bench.store.limits;
+        const { key } = await bench.take(bench.key(), { ttl: maxTtl });
+        assertBetween((await bench.record(key)).freeInMs, maxTtl - 10_000, maxTtl);
+        assertBetween((await bench.refused(key)).retryAfterMs, maxTtl - 10_000, maxTtl);
+      });
+    });
+
     describe('renewal', () => {
       promise('prolongs what is held to a ttl from now', async (bench) => {
         const held = await bench.take(bench.key(), { ttl: bench.shortTtl });

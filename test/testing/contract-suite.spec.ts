@@ -194,6 +194,12 @@ class ShowsTokens extends Sound {
   }
 }
 
+class CapsItsTtl extends Sound {
+  override acquire(claim: Claim): Promise<Grant | Refusal> {
+    return super.acquire({ ...claim, ttl: Math.min(claim.ttl, 3_600_000) });
+  }
+}
+
 class FoldsCase extends Sound {
   override acquire(claim: Claim): Promise<Grant | Refusal> {
     return super.acquire({ ...claim, key: claim.key.trimEnd() });
@@ -279,6 +285,11 @@ describe('The contract suite', () => {
       'takes one key for another',
       () => new FoldsCase(),
       'with the parts of another key in them do not meet it',
+    ],
+    [
+      'caps what it says it grants',
+      () => new CapsItsTtl(),
+      'a ttl of the most that it has is granted, and lasts',
     ],
     [
       'never tells of a release',
