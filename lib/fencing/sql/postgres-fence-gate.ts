@@ -155,6 +155,8 @@ export class PostgresFenceGate extends FenceGate {
     // What is wrong is told before a connection is taken for it.
     this.find(resource, fence);
     const client = await this.#poolFor('transaction').connect();
+    // A connection that the server ends fails what is sent by it next; unheard, it would end the process too (rule 12).
+    client.on('error', ignore);
     let isBroken = true;
     try {
       await client.query('BEGIN');
@@ -171,6 +173,7 @@ export class PostgresFenceGate extends FenceGate {
       throw error;
     } finally {
       client.release(isBroken);
+      client.off('error', ignore);
     }
   }
 
@@ -258,6 +261,7 @@ export class PostgresFenceGate extends FenceGate {
 }
 
 const RETIRE_AT_ONCE = 1_000;
+const ignore = (): void => {};
 
 /**
  * The SQL that creates what a {@link PostgresFenceGate} needs, for your own migrations. May be run again.
