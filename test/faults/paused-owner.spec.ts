@@ -111,7 +111,9 @@ afterAll(async () => {
   await Promise.all([redis.stop(), postgres.stop(), lib.remove()]);
 });
 
-async function startA(options: { redis?: string; http?: string; idle?: number } = {}) {
+async function startA(
+  options: { ttl?: number; redis?: string; http?: string; idle?: number } = {},
+) {
   const owner = await PausedOwner.start(lib, {
     ttl: TTL,
     leases: redis.url,
@@ -145,7 +147,7 @@ afterAll(() => {
     const { guarded, plain } = accepted;
     return `  ${what}: ${rounds} rounds in ${stops} stops, stale writes accepted: ${guarded} with the gate, ${plain} without`;
   });
-  realProcess.stdout.write(`The paused owner\n${lines.join('\n')}\n`);
+  if (lines.length > 0) realProcess.stdout.write(`The paused owner\n${lines.join('\n')}\n`);
 });
 
 /** After B has written under these keys: lets A go on, and looks what is there. */
@@ -235,3 +237,82 @@ function isUnderWay({ heldBack }: FaultProxy, keys: readonly string[]): boolean 
     WAYS.every((way) => [':', '/'].some((sign) => heldBack.includes(`${way}${sign}${key}`))),
   );
 }
+
+describe('An owner that is stopped in its transaction, after it was admitted', () => {
+  /** A holds the key, and its transaction the mark of it. */
+  async function stopAdmitted(options: { idle?: number } = {}) {
+    const a = await startA({ ttl: 500, ...options });
+    for (;;) {
+      const order = { to: 'sql', at: 'admitted', ways: ['guarded'], keys: [randomUUID()] } as const;
+      const [key] = await a.comeTo(order);
+      await until(() => a.isFrozen, { what: 'A stands still' });
+      if (key !== undefined) return { a, key };
+      a.thaw();
+      await a.outcomes();
+    }
+  }
+
+  const writersOf = async (key: string): Promise<readonly string[]> => {
+    const sql = `SELECT by FROM writes WHERE key = $1 AND way = 'guarded' ORDER BY at`;
+    return (await pool.query<{ by: string }>(sql, [key])).rows.map(({ by }) => by);
+  };
+
+  const waitsForALock = async (): Promise<boolean> => {
+    const sql = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'WITH given%'`;
+    return (await pool.query(sql)).rows.length > 0;
+  };
+
+  it('keeps the next owner waiting, and is written over by it when it goes on', async () => {
+    const { a, key } = await stopAdmitted();
+    const taken = takeOver('sql', [key]);
+    await until(waitsForALock, { what: 'B waits' });
+    expect(await writersOf(key)).toEqual([]);
+    a.thaw();
+    await taken;
+    expect(await a.outcomes()).toEqual({ [key]: { guarded: 'written' } });
+    expect(await writersOf(key)).toEqual(['A', 'B']);
+  });
+
+  it('keeps a next owner that has a lock_timeout waiting for that long, and it is told', async () => {
+    const { a, key } = await stopAdmitted();
+    const impatient = new Pool({ connectionString: postgres.url, lock_timeout: 100 });
+    const gate = new PostgresFenceGate({ pool: impatient });
+    await b.run(key, async (fence) => {
+      const write = (): Promise<unknown> =>
+        gate.transaction(
+          key,
+          (tx) => tx.query(`INSERT INTO writes (key, way, by) VALUES ($1, 'guarded', 'B')`, [key]),
+          fence,
+        );
+      await expect(write()).rejects.toMatchObject({ code: '55P03' });
+      a.thaw();
+      await a.outcomes();
+      // Its lease is still held, and nothing stands in the way any more.
+      await write();
+    });
+    await impatient.end();
+    expect(await writersOf(key)).toEqual(['A', 'B']);
+  });
+
+  it('is ended by an idle_in_transaction_session_timeout: the next owner goes on, and nothing of it is left', async () => {
+    const { a, key } = await stopAdmitted({ idle: 200 });
+    await takeOver('sql', [key]);
+    expect(a.isFrozen).toBe(true);
+    a.thaw();
+    const { [key]: outcome } = await a.outcomes();
+    expect(outcome!.guarded).not.toBe('written');
+    expect(await writersOf(key)).toEqual(['B']);
+    // A connection that is gone is an error of the transaction, and ends no process (rule 12).
+    const next = await a.comeTo({ to: 'sql', at: 'before', keys: [randomUUID()] });
+    a.thaw();
+    expect(next).toHaveLength(1);
+    expect(a.errors).toBe('');
+  });
+
+  it('and is killed there lets the next owner go on, and nothing of it is left', async () => {
+    const { a, key } = await stopAdmitted();
+    await a.kill();
+    await takeOver('sql', [key]);
+    expect(await writersOf(key)).toEqual(['B']);
+  });
+});
