@@ -258,7 +258,7 @@ describe('An owner that is stopped in its transaction, after it was admitted', (
   };
 
   const waitsForALock = async (): Promise<boolean> => {
-    const sql = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'WITH given%'`;
+    const sql = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'WITH %'`;
     return (await pool.query(sql)).rows.length > 0;
   };
 

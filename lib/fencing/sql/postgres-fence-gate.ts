@@ -19,11 +19,12 @@ import { forPeople } from './gate-errors.js';
 import {
   admitText,
   createMarksSql,
+  raiseText,
   refusalIn,
   retireText,
   WHICH_TRANSACTION,
 } from './marks-sql.js';
-import { firstRow, senderOf, type SqlTransaction } from './transaction-handle.js';
+import { firstRow, senderOf, type Send, type SqlTransaction } from './transaction-handle.js';
 
 /**
  * @publicApi
@@ -123,7 +124,7 @@ export class PostgresFenceGate extends FenceGate {
     await this.#ready();
     let row: Readonly<Record<string, unknown>> | undefined;
     try {
-      row = firstRow(await send(this.sql(resource, found.fence)));
+      row = await this.#raiseBy(send, resource, found.fence);
     } catch (error) {
       const mark = refusalIn(error);
       if (mark === undefined) throw forPeople(error, this.#table.name);
@@ -215,7 +216,7 @@ export class PostgresFenceGate extends FenceGate {
     const pool = this.#poolFor('admit');
     await this.#ready();
     try {
-      await pool.query(this.sql(resource, fence));
+      await this.#raiseBy((text) => pool.query(text), resource, fence);
       this.#sweeper.now();
       return { highest: fence };
     } catch (error) {
@@ -223,6 +224,11 @@ export class PostgresFenceGate extends FenceGate {
       if (mark === undefined) throw forPeople(error, this.#table.name);
       return mark;
     }
+  }
+
+  async #raiseBy(send: Send, resource: string, fence: number) {
+    const raise = raiseText(this.#table.leases, this.#retention, resource, fence);
+    return firstRow(await send(raise)) ?? firstRow(await send(this.sql(resource, fence)));
   }
 
   async #retire(atMost: number, transaction?: SqlTransaction): Promise<number> {
