@@ -15,7 +15,7 @@ const load = createRequire(join(libraryFolder, 'index.js'));
 export const open = ({ redis, postgres }) =>
   redis === undefined ? openPostgres(postgres) : openRedis(redis);
 
-async function openRedis(port) {
+async function openRedis({ port, pid }) {
   const { RedisFenceGate } = await importLibrary('redis.js');
   const { Redis } = load('ioredis');
   const redis = new Redis(port, '127.0.0.1');
@@ -25,6 +25,7 @@ async function openRedis(port) {
   const SET = `return redis.call('SET', KEYS[1], ARGV[1])`;
   const sha = await redis.script('LOAD', SET);
   return {
+    serverPid: pid,
     ways: {
       set: () => redis.set('plain', 'value'),
       script: () => redis.evalsha(sha, 1, 'plain', 'value'),
@@ -82,7 +83,10 @@ async function openPostgres(connectionString) {
     fenceColumn: () => under(conditional),
   };
   await ways.admitIn();
+  const { rows } = await client.query('SELECT pg_backend_pid() AS pid');
   return {
+    // The process that serves this connection; store.assertHeld() and gate.admitIn() use it too.
+    serverPid: rows[0].pid,
     ways: Object.fromEntries(
       Object.entries(ways).flatMap(([name, way]) => [
         [name, durable(true, way)],

@@ -37,13 +37,17 @@ export default {
   about:
     'One caller that writes the same key, or row, over and over: as it is, and under the fence of a lease that it holds. Ratios ' +
     'are to the plain write of the same table. `SELECT 1` and the script of one line are no gates: they show what one more ' +
-    'round trip costs, and what a script does. PostgreSQL with `synchronous_commit` on, and off.',
+    'round trip costs, and what a script does. Processor time is that of Node and of the server’s process together. PostgreSQL ' +
+    'with `synchronous_commit` on, and off.',
   isLong: true,
 
   async run(bench) {
     const [redis, postgres] = [await bench.redis(), await bench.postgres()];
     const file = pathToFileURL(join(benchFolder, 'contestants', 'fences.mjs')).href;
-    const onRedis = { file: `${file}?on=redis`, options: { redis: redis.port } };
+    const onRedis = {
+      file: `${file}?on=redis`,
+      options: { redis: { port: redis.port, pid: redis.pid } },
+    };
     const onPostgres = { file: `${file}?on=postgres`, options: { postgres: postgres.url } };
     const fleet = await bench.fleet([onRedis, onPostgres], {});
     const plan = bench.plan({ rounds: 15, warmup: 5, ms: 80 }, { rounds: 5, warmup: 5, ms: 40 });
@@ -51,11 +55,12 @@ export default {
     for (const { id, writes } of TABLES) {
       const contestant = id === 'redis' ? onRedis : onPostgres;
       const byName = await interleave(writes, plan, ({ way }) =>
-        fleet.of(contestant)[0].do('calls', contestant, { way, ms: plan.ms, atATime: 10 }),
+        fleet.of(contestant)[0].do('callsProfiled', contestant, { way, ms: plan.ms, atATime: 10 }),
       );
       result[id] = writes.map(({ name, to = name }) => ({
         name,
-        ...against(to, byName, ({ us, count }) => us / count).get(name),
+        time: against(to, byName, ({ us, count }) => us / count).get(name),
+        cpu: against(to, byName, ({ cpu, count }) => cpu / count).get(name),
       }));
     }
     return result;
@@ -64,7 +69,10 @@ export default {
   tables: (result) =>
     TABLES.map(({ id, title }) => ({
       title,
-      columns: ['', 'µs per write', '× plain', 'p10–p90'],
-      rows: result[id].map((row) => [row.name, microseconds(row.value), ...ratio(row.ratio)]),
+      columns: ['', 'µs per write', '× plain', 'p10–p90', 'µs of processor', '× plain', 'p10–p90'],
+      rows: result[id].map(({ name, time, cpu }) => [
+        name,
+        ...[time, cpu].flatMap((figure) => [microseconds(figure.value), ...ratio(figure.ratio)]),
+      ]),
     })),
 };
