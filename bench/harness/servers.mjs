@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { chownSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { chownSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { createServer, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -42,6 +42,7 @@ export async function startPostgres() {
   });
   const args = ['-D', data, '-p', `${port}`, '-h', '127.0.0.1', '-k', folder];
   const server = await start(binary, args, { port, folder, ...user });
+  await until(() => isReady(data), binary);
   return { ...server, url: `postgres://bench@127.0.0.1:${port}/postgres` };
 }
 
@@ -91,7 +92,7 @@ async function start(binary, args, { port, folder, uid, gid }) {
     },
   };
   servers.add(server);
-  await listening(port, binary);
+  await until(() => isListening(port), binary);
   return server;
 }
 
@@ -110,14 +111,20 @@ async function freePort() {
   return port;
 }
 
-async function listening(port, binary) {
+const isListening = (port) =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+    socket.once('connect', () => socket.destroy());
+  });
+
+/** PostgreSQL listens before it lets anybody in. */
+const isReady = (data) =>
+  readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[7]?.trim() === 'ready';
+
+async function until(isUp, binary) {
   for (let tries = 0; tries < 500; tries++) {
-    const isUp = await new Promise((resolve) => {
-      const socket = connect(port, '127.0.0.1');
-      socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
-      socket.once('connect', () => socket.destroy());
-    });
-    if (isUp) return;
+    if (await isUp()) return;
     await sleep(10);
   }
   throw new Error(`${binary} did not start.`);

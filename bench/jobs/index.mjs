@@ -1,4 +1,4 @@
-import { calls } from './calls.mjs';
+import { calls, callsProfiled } from './calls.mjs';
 import { callerWaits, cycles, cyclesOnManyKeys, cyclesProfiled } from './cycles.mjs';
 import { keepHolding, letGo, takeMany } from './holding.mjs';
 import { takeOne, told } from './told.mjs';
@@ -9,6 +9,7 @@ import { waiters } from './waiters.mjs';
 export const jobs = {
   callerWaits,
   calls,
+  callsProfiled,
   cycles,
   cyclesOnManyKeys,
   cyclesProfiled,

@@ -11,6 +11,7 @@ export function targets(results) {
     ({ name, keys }) => name === OURS.byHand && keys === 10_000,
   );
   const decorated = row(results.decorator, '@WithLease(key)')?.added;
+  const guarded = (table, name) => row(results.fences?.[table], name)?.time.ratio;
   const FLOOR = 'against raw SET NX + EVALSHA';
   const QUEUE = 'against a raw push-woken fenced queue';
 
@@ -54,6 +55,18 @@ export function targets(results) {
       ];
     }),
     atMost(5, decorated, 'µs that @WithLease adds to a call, memory store', microseconds),
+    atMost(1.5, guarded('redis', 'gate.set()'), 'a guarded SET against a plain one'),
+    atMost(1.5, guarded('redis', 'gate.hset()'), 'a guarded HSET against a plain one'),
+    atMost(
+      1.5,
+      guarded('postgres', 'the same and gate.admitIn()'),
+      'a transaction of one UPDATE with admitIn() against one without, waiting for the disk',
+    ),
+    atMost(
+      1.1,
+      guarded('postgres', 'UPDATE with fenceColumn()'),
+      'an UPDATE with fenceColumn() against one without, waiting for the disk',
+    ),
     atMost(0, holding?.lost, '10,000 leases at ttl 10 s: lost', whole),
     atMost(0.1, holding?.cpu, '10,000 leases: share of one core', percent),
     atMost(2_048, holding?.bytesEach, '10,000 leases: bytes each', whole),

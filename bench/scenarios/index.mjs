@@ -1,4 +1,5 @@
 import decorator from './decorator.mjs';
+import fences from './fences.mjs';
 import growth from './growth.mjs';
 import holding from './holding.mjs';
 import hundredKeys from './hundred-keys.mjs';
@@ -22,6 +23,7 @@ export const scenarios = [
   holding,
   growth,
   stores,
+  fences,
   pipelining,
   told,
 ];

@@ -61,6 +61,11 @@ export class FaultProxy {
     for (const connection of this.#connections) connection.heal();
   }
 
+  /** What has come from the clients and has not been passed on yet. */
+  get heldBack(): string {
+    return [...this.#connections].map(({ heldBack }) => heldBack).join('');
+  }
+
   async close(): Promise<void> {
     this.cut();
     if (!this.#server.listening) return;
@@ -114,6 +119,10 @@ class Connection {
     return this.client.destroyed && this.server.destroyed;
   }
 
+  get heldBack(): string {
+    return this.#requests.heldBack;
+  }
+
   heal(): void {
     if (this.#lostBytes) return this.reset();
     this.#requests.deliverNow();
@@ -143,6 +152,10 @@ class OneWay {
       if (!isLost()) this.#send(chunk);
     });
     from.on('close', () => this.#send(END));
+  }
+
+  get heldBack(): string {
+    return this.#underWay.map(({ what }) => (what === END ? '' : what.toString())).join('');
   }
 
   deliverNow(): void {

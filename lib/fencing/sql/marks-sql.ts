@@ -28,15 +28,12 @@ export function admitText(
   resource: string,
   fence: number,
 ): string {
-  const hex = Buffer.from(resource).toString('hex');
-  const forgetAt = retention.isForever
-    ? String(Number.MAX_SAFE_INTEGER)
-    : `greatest(${NOW}, ${fence}) + ${retention.kept}`;
+  const forgetAt = forgetAtOf(retention, fence);
   const floor = retention.isForever ? '0::bigint' : `${NOW} - ${Math.floor(retention.kept / 2)}`;
   const highest = (excluded: string): string =>
     `fence = greatest(m.fence, ${excluded}), forget_at = greatest(m.forget_at, ${forgetAt})`;
   return `WITH given AS MATERIALIZED (
-  SELECT convert_from(decode('${hex}', 'hex'), 'UTF8') AS resource, ${floor} AS floor
+  SELECT ${textOf(resource)} AS resource, ${floor} AS floor
 ), raised AS (
   UPDATE ${table} AS m SET ${highest(`${fence}`)}
   FROM given AS g WHERE m.resource = g.resource
@@ -47,17 +44,51 @@ export function admitText(
   WHERE NOT EXISTS (SELECT FROM raised) AND ${fence} >= g.floor
   ON CONFLICT (resource) DO UPDATE SET ${highest('excluded.fence')}
   RETURNING m.fence
-), mark AS (
+), mark AS MATERIALIZED (
   SELECT g.floor, coalesce((SELECT fence FROM raised), (SELECT fence FROM begun)) AS fence FROM given AS g
 )
 SELECT CASE
     WHEN fence <= ${fence} THEN fence
     WHEN fence IS NULL THEN ('${STALE} ${fence}, floor ' || floor)::bigint
-    ELSE ('${STALE} ${fence}, seen ' || fence)::bigint
-  END::text AS fence,
-  (now() < statement_timestamp())::text AS in_transaction, txid_current()::text AS transaction
+    ELSE ${failing(fence, 'fence')}
+  END::text AS fence, ${WHERE_IT_WAS}
 FROM mark`;
 }
+
+/**
+ * The same for a resource that has a mark, and no row for one that has none. Nearly all have, and PostgreSQL, which reads
+ * and plans a text anew each time it comes, spends less than half of the time on this.
+ */
+export function raiseText(
+  table: string,
+  retention: Retention,
+  resource: string,
+  fence: number,
+): string {
+  return `WITH raised AS (
+  UPDATE ${table} AS m SET
+    fence = CASE WHEN m.fence <= ${fence} THEN ${fence} ELSE ${failing(fence, 'm.fence')} END,
+    forget_at = greatest(m.forget_at, ${forgetAtOf(retention, fence)})
+  WHERE m.resource = ${textOf(resource)}
+  RETURNING m.fence
+)
+SELECT fence::text AS fence, ${WHERE_IT_WAS}
+FROM raised`;
+}
+
+const WHERE_IT_WAS =
+  '(now() < statement_timestamp())::text AS in_transaction, txid_current()::text AS transaction';
+
+const textOf = (resource: string): string =>
+  `convert_from(decode('${Buffer.from(resource).toString('hex')}', 'hex'), 'UTF8')`;
+
+const failing = (fence: number, seen: string): string =>
+  `('${STALE} ${fence}, seen ' || ${seen})::bigint`;
+
+const forgetAtOf = (retention: Retention, fence: number): string =>
+  retention.isForever
+    ? String(Number.MAX_SAFE_INTEGER)
+    : `greatest(${NOW}, ${fence}) + ${retention.kept}`;
 
 /** In which transaction the next statement is, or '' if in one of its own. */
 export const WHICH_TRANSACTION = `SELECT coalesce(txid_current_if_assigned()::text, '') AS transaction`;

@@ -19,6 +19,7 @@ import { forPeople } from './gate-errors.js';
 import {
   admitText,
   createMarksSql,
+  raiseText,
   refusalIn,
   retireText,
   WHICH_TRANSACTION,
@@ -124,7 +125,7 @@ export class PostgresFenceGate extends FenceGate {
     await this.#ready(send);
     let row: Readonly<Record<string, unknown>> | undefined;
     try {
-      row = firstRow(await send(this.sql(resource, found.fence)));
+      row = await this.#raiseBy(send, resource, found.fence);
     } catch (error) {
       const mark = refusalIn(error);
       if (mark === undefined) throw forPeople(error, this.#table.name);
@@ -156,6 +157,8 @@ export class PostgresFenceGate extends FenceGate {
     // What is wrong is told before a connection is taken for it.
     this.find(resource, fence);
     const client = await this.#poolFor('transaction').connect();
+    // A connection that the server ends fails what is sent by it next; unheard, it would end the process too (rule 12).
+    client.on('error', ignore);
     let isBroken = true;
     try {
       await client.query('BEGIN');
@@ -172,6 +175,7 @@ export class PostgresFenceGate extends FenceGate {
       throw error;
     } finally {
       client.release(isBroken);
+      client.off('error', ignore);
     }
   }
 
@@ -213,7 +217,7 @@ export class PostgresFenceGate extends FenceGate {
     const pool = this.#poolFor('admit');
     await this.#ready((text) => pool.query(text));
     try {
-      await pool.query(this.sql(resource, fence));
+      await this.#raiseBy((text) => pool.query(text), resource, fence);
       this.#sweeper.now();
       return { highest: fence };
     } catch (error) {
@@ -221,6 +225,11 @@ export class PostgresFenceGate extends FenceGate {
       if (mark === undefined) throw forPeople(error, this.#table.name);
       return mark;
     }
+  }
+
+  async #raiseBy(send: Send, resource: string, fence: number) {
+    const raise = raiseText(this.#table.leases, this.#retention, resource, fence);
+    return firstRow(await send(raise)) ?? firstRow(await send(this.sql(resource, fence)));
   }
 
   async #retire(atMost: number, transaction?: SqlTransaction): Promise<number> {
@@ -279,6 +288,7 @@ interface PoolParts {
 }
 
 const RETIRE_AT_ONCE = 1_000;
+const ignore = (): void => {};
 
 /**
  * The SQL that creates what a {@link PostgresFenceGate} needs, for your own migrations. May be run again.
