@@ -80,7 +80,9 @@ function versionsIn(folder) {
 
 /** Those of any architecture: there is one of them on a machine. */
 function libraryFolders() {
-  const roots = ['/usr/lib', '/usr/local/lib', '/opt/homebrew/lib'].filter((root) => existsSync(root));
+  const roots = ['/usr/lib', '/usr/local/lib', '/opt/homebrew/lib'].filter((root) =>
+    existsSync(root),
+  );
   const ofArchitectures = roots.flatMap((root) =>
     readdirSync(root)
       .filter((name) => name.endsWith('-linux-gnu'))
