@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { BAD_REPLY, REDLOCK_NOT_READMITTED } from '../../lib/lease.messages.js';
+import { BAD_REPLY, REDLOCK_NOT_READMITTED, REDLOCK_SAME_NODE } from '../../lib/lease.messages.js';
 import { readmit } from '../../lib/stores/redlock/readmission.js';
 import { RedlockLeaseStore } from '../../lib/stores/redlock/redlock-lease-store.js';
 import { RedlockNode } from '../../lib/stores/redlock/redlock-node.js';
@@ -270,5 +270,64 @@ describe('A node that lies', () => {
     const before = scans();
     await forAWhile();
     expect(scans() - before).toBeLessThan(3);
+  });
+});
+
+describe('The limit of what a node that lies can do', () => {
+  const NOWHERE = 'redis://127.0.0.1:1';
+  let liar: LyingNode;
+  beforeEach(async () => {
+    liar = await startLyingNode();
+  });
+  afterEach(() => liar.close());
+
+  /** Of three nodes, one honest one and the liar are in reach. */
+  const storeWith = ({ url }: RedisServer): RedlockLeaseStore => {
+    const store = new RedlockLeaseStore([url, NOWHERE, liar.url]);
+    stores.push(store);
+    return store;
+  };
+
+  it('two get a key from it and honest nodes that are divided', async () => {
+    const [mine, theirs] = servers.slice(1).map(storeWith) as RedlockLeaseStore[];
+    const held = await take(mine!, 'lease/a');
+    const too = await take(theirs!, 'lease/a');
+    expect(await mine!.renew([held])).toEqual(['renewed']);
+    expect(await theirs!.renew([too])).toEqual(['renewed']);
+  });
+
+  it('a fence goes back to where it says that the key was held before', async () => {
+    const store = storeWith(servers[0]!);
+    const before = await take(store, 'lease/a');
+    await store.release(before, {});
+    liar.lie = (script) => (script === 'claim' ? reply(Date.now(), 1, '7', '1') : undefined);
+    expect((await take(store, 'lease/a')).fence).toBe(7);
+  });
+
+  it('fences go on from one that is up to a century ahead', async () => {
+    const store = storeWith(servers[0]!);
+    const ahead = (Date.now() + 90 * YEAR) * 1_000;
+    liar.lie = (script) => (script === 'claim' ? reply(Date.now(), 1, `${ahead}`, '0') : undefined);
+    const held = await take(store, 'lease/a');
+    expect(held.fence).toBe(ahead);
+    await store.release(held, {});
+    liar.lie = () => undefined;
+    expect((await take(store, 'lease/a')).fence).toBe(ahead + 1);
+  });
+
+  it('work counts as done when it says so', async () => {
+    liar.lie = (script) => (script === 'claim' ? reply(Date.now(), 2, 0, '') : undefined);
+    const claim = claimOf('lease/a', { once: 'tick', patience: 300 });
+    expect(await storeWith(servers[0]!).acquire(claim)).toMatchObject({ reason: 'done' });
+  });
+
+  it('all claims fail when it says that it is another node, and both are named', async () => {
+    const [server] = servers as [RedisServer];
+    const run = await ask(server, (client) => client.hget('nestjs-lease:redlock', 'run'));
+    liar.lie = (script) =>
+      script === 'look' ? reply(Date.now(), run!, 1, 0, '0', 60_000) : undefined;
+    const names = [server.url, liar.url].map((url) => url.replace('redis://', ''));
+    const error = new TypeError(REDLOCK_SAME_NODE(0, 2, names[0]!, names[1]!));
+    await expect(storeWith(server).acquire(claimOf('lease/a'))).rejects.toThrow(error);
   });
 });

@@ -225,11 +225,7 @@ export class RedlockLeaseStore implements LeaseStore {
     const majority = majorityOf(count);
     const isNone = (): boolean => failures.length > count - majority;
     await someOf(scans, () => lists.length >= majority || isNone());
-    if (lists.length >= majority)
-      await atMost(
-        NODE_PATIENCE,
-        Promise.all(scans).then(() => {}),
-      );
+    if (lists.length >= majority) await atMost(NODE_PATIENCE, Promise.all(scans));
     isOver = true;
     if (lists.length >= majority) return [...lists];
     throw new Error(REDLOCK_NO_MAJORITY(failures.length, count), { cause: failures[0] });
@@ -299,7 +295,7 @@ async function someOf(begun: readonly Promise<void>[], isEnough: () => boolean):
   });
 }
 
-async function atMost(ms: number, ends: Promise<void>): Promise<void> {
+async function atMost(ms: number, ends: Promise<unknown>): Promise<void> {
   let limit: NodeJS.Timeout | undefined;
   const tooLong = new Promise<void>((resolve) => (limit = setTimeout(resolve, ms).unref()));
   await Promise.race([ends, tooLong]);
