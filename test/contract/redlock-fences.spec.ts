@@ -177,6 +177,56 @@ describe('It would not be so', () => {
   });
 });
 
+describe('A node that restarted empty while another one is down, of three', () => {
+  it('stays out until the other is back, which alone may know the last fence (rule 8)', async () => {
+    const restartUnder = async (broken?: Broken): Promise<number[]> => {
+      // The clock of the third is an hour ahead, and the first never heard of its fence.
+      const world = new ModelWorld([0, 0, HOUR], broken);
+      const take = async (claims: number): Promise<number> => {
+        const claim = claimOf(KEY, { ttl: TTL });
+        const answer = await world.acquire(claim, { claims });
+        await world.underWay.over();
+        for (const node of world.nodes) node.release(claim, {});
+        return answer.granted ? answer.fence : 0;
+      };
+      const first = await take(0b110);
+      world.nodes[1]!.restartEmpty();
+      world.now += TTL;
+      await world.readmitAll(0b011);
+      const meanwhile = await take(0b011);
+      await world.readmitAll(0b111);
+      return [first, meanwhile, await take(0b011)];
+    };
+    const [first, meanwhile, then] = await restartUnder();
+    expect(meanwhile).toBe(0);
+    expect(then).toBeGreaterThan(first!);
+    // What granting without it would mean.
+    const [ahead, behind] = await restartUnder('no majority for the floor');
+    expect(behind).toBeGreaterThan(0);
+    expect(behind).toBeLessThan(ahead!);
+  });
+});
+
+describe('Three that meet, each with one of three nodes', () => {
+  it('get nothing at first, and the one that tries again soonest gets it then', async () => {
+    const world = new ModelWorld([0, 0, 0]);
+    const meet = (first: number, random: () => number): Promise<{ granted: boolean }> => {
+      const hops = [3, 3, 3].with(first, 0);
+      return world.acquire(claimOf(KEY, { ttl: TTL }), { claims: 0b111, hops, random });
+    };
+    // Two whose pause would be too long for their patience.
+    const never = (): number => Infinity;
+    const answers = await Promise.all([meet(0, () => 0), meet(1, never), meet(2, never)]);
+    expect(answers).toMatchObject([
+      { granted: true },
+      { granted: false, reason: 'held' },
+      { granted: false, reason: 'held' },
+    ]);
+    // They were not told for how long: nobody held it.
+    for (const answer of answers.slice(1)) expect(answer).not.toHaveProperty('retryAfterMs');
+  });
+});
+
 describe('A fence that does not become known to a majority', () => {
   it('is not handed out, and the key is given back', async () => {
     const world = new ModelWorld([0, 0, 0]);

@@ -102,6 +102,21 @@ describe('Of five Redlock nodes', () => {
     expect(await store.release(held, {})).toBe(true);
   });
 
+  it('one that lost a lease is given it back while another is frozen', async () => {
+    const store = storeOf(urlsOf(servers));
+    await store.open();
+    // Half of it is over before the frozen one is known to be dead.
+    const held = await take(store, 'lease/a', { ttl: 3_000 });
+    const [frozen, forgetful] = servers as [RedisServer, RedisServer];
+    await frozen.pause();
+    await ask(forgetful, (client) => client.del('lease:{a}'));
+    expect(await store.renew([held])).toEqual(['renewed']);
+    const tokenThere = (): Promise<string | null> =>
+      ask(forgetful, (client) => client.hget('lease:{a}', 'token'));
+    await until(async () => (await tokenThere()) === held.token);
+    frozen.resume();
+  });
+
   it('with three down nothing is granted, and nobody is said to hold it (rule 9)', async () => {
     const store = storeOf(urlsOf(servers));
     const held = await take(store, 'lease/a');

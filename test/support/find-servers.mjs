@@ -2,7 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** What the tests start themselves; openssl makes their certificates. `folders`: where it may be besides PATH. */
+/**
+ * What the tests start themselves; openssl makes their certificates, and libfaketime steps a server's clock. `folders`:
+ * where it may be besides PATH.
+ */
 const SERVERS = [
   { binary: 'redis-server', variable: 'REDIS_SERVER', debian: 'redis-server', brew: 'redis' },
   {
@@ -14,6 +17,15 @@ const SERVERS = [
   },
   { binary: 'etcd', variable: 'ETCD_SERVER', debian: 'etcd-server', brew: 'etcd' },
   { binary: 'openssl', variable: 'OPENSSL', debian: 'openssl', brew: 'openssl' },
+  {
+    binary: process.platform === 'darwin' ? 'libfaketime.1.dylib' : 'libfaketime.so.1',
+    variable: 'LIBFAKETIME',
+    debian: 'libfaketime',
+    brew: 'libfaketime',
+    folders: libraryFolders,
+    // Loaded, not executed.
+    mode: constants.R_OK,
+  },
 ];
 
 /**
@@ -38,24 +50,24 @@ export function ensureRedisServer() {
 }
 
 const howToInstall = ({ binary, variable, debian, brew }) =>
-  `The tests start their own ${binary} and found none. Install it (Debian, Ubuntu: \`apt-get install ${debian}\`; ` +
+  `The tests need a ${binary} of their own and found none. Install it (Debian, Ubuntu: \`apt-get install ${debian}\`; ` +
   `macOS: \`brew install ${brew}\`), or name the binary in ${variable}.`;
 
-function find({ binary, variable, folders = () => [] }) {
+function find({ binary, variable, folders = () => [], mode = constants.X_OK }) {
   const named = process.env[variable];
   if (named) {
-    if (isExecutable(named)) return named;
-    throw new Error(`${variable} names ${named}, which cannot be executed.`);
+    if (mayUse(named, mode)) return named;
+    throw new Error(`${variable} names ${named}, which cannot be used as ${binary}.`);
   }
-  return findIn(binary, folders());
+  return findIn(binary, folders(), mode);
 }
 
-function findIn(binary, more = []) {
+function findIn(binary, more = [], mode = constants.X_OK) {
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/bin', ...more];
   return folders
     .filter(Boolean)
     .map((folder) => join(folder, binary))
-    .find(isExecutable);
+    .find((path) => mayUse(path, mode));
 }
 
 /** The newest first. */
@@ -66,9 +78,22 @@ function versionsIn(folder) {
     .map((version) => join(folder, version));
 }
 
-function isExecutable(path) {
+/** Those of any architecture: there is one of them on a machine. */
+function libraryFolders() {
+  const roots = ['/usr/lib', '/usr/local/lib', '/opt/homebrew/lib'].filter((root) =>
+    existsSync(root),
+  );
+  const ofArchitectures = roots.flatMap((root) =>
+    readdirSync(root)
+      .filter((name) => name.endsWith('-linux-gnu'))
+      .map((name) => join(root, name)),
+  );
+  return [...ofArchitectures, ...roots].map((folder) => join(folder, 'faketime'));
+}
+
+function mayUse(path, mode) {
   try {
-    accessSync(path, constants.X_OK);
+    accessSync(path, mode);
     return true;
   } catch {
     return false;

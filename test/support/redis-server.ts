@@ -18,6 +18,8 @@ export interface RedisServerOptions {
   config?: string;
   /** Of a node of a cluster, which also listens on its port and 10000. */
   hasBusPort?: boolean;
+  /** Variables of its environment, besides ours. */
+  env?: Readonly<Record<string, string>>;
 }
 
 const START_TIMEOUT = 10_000;
@@ -27,7 +29,7 @@ const PORT_ATTEMPTS = 10;
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
   for (let attempt = 1; ; attempt++) {
     const port = options.port ?? (await freePort(options.hasBusPort === true));
-    const server = new RedisServer(port, options.args ?? [], options.config);
+    const server = new RedisServer(port, options.args ?? [], options.config, options.env);
     try {
       await server.start();
       return server;
@@ -50,6 +52,7 @@ export class RedisServer {
     readonly port: number,
     args: readonly string[],
     private readonly config?: string,
+    private readonly env: Readonly<Record<string, string>> = {},
   ) {
     this.#args = args;
   }
@@ -126,7 +129,8 @@ export class RedisServer {
     ];
     const log = openSync(this.#log, 'w');
     try {
-      const child = spawn(command!, args, { stdio: ['ignore', log, log] });
+      const env = { ...process.env, ...this.env };
+      const child = spawn(command!, args, { stdio: ['ignore', log, log], env });
       // A test that forgets to stop its server must not hang; an error of spawn shows as an exit.
       child.unref();
       child.on('error', () => undefined);

@@ -75,7 +75,8 @@ export class ModelWorld {
   acquire(claim: Claim, reach: Reach): Promise<Grant | Refusal> {
     const voters = this.view(reach);
     const { underWay } = this;
-    const parts = { voters, underWay, random: () => 0, check: () => {} };
+    const { random = () => 0 } = reach;
+    const parts = { voters, underWay, random, check: () => {} };
     return new Acquisition(claim, parts, () => {}).try(claim);
   }
 
@@ -99,6 +100,8 @@ export interface Reach {
   readonly settles?: number;
   /** How many turns the way to each of them takes. */
   readonly hops?: readonly number[];
+  /** For how long one pauses who got no majority as nobody did, as a part of what it may. */
+  readonly random?: () => number;
 }
 
 /** What the scripts of lib/stores/redlock/lua do, in memory. */

@@ -30,7 +30,7 @@ import { vote, type Tally } from './ballot.js';
 import { readmit } from './readmission.js';
 import { NODE_PATIENCE, RedlockNode } from './redlock-node.js';
 import { Renewal } from './renewal.js';
-import { majorityOf, type NodeRecord, type YesNo } from './voter.js';
+import { LONGEST_TTL, majorityOf, type NodeRecord, type YesNo } from './voter.js';
 
 /**
  * @publicApi
@@ -89,7 +89,7 @@ export class RedlockLeaseStore implements LeaseStore {
       throw new TypeError(REDLOCK_NODE_COUNT(nodes));
     }
     const maxTtl = Math.ceil(
-      parseDuration(options.maxTtl ?? '60s', 'maxTtl', { min: MIN_TTL, max: 86_400_000 }),
+      parseDuration(options.maxTtl ?? '60s', 'maxTtl', { min: MIN_TTL, max: LONGEST_TTL }),
     );
     this.limits = { minTtl: MIN_TTL, maxTtl, permits: false, push: false, shared: true };
     const longest = options.quarantine === false ? 0 : maxTtl;
@@ -201,18 +201,34 @@ export class RedlockLeaseStore implements LeaseStore {
 
   async *list({ prefix = '' }: { readonly prefix?: string } = {}): AsyncIterable<LeaseRecord> {
     this.#assertOpen();
-    const found = await Promise.allSettled(this.#nodes.map((node) => keysOf(node, prefix)));
-    const lists = found.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-    if (lists.length < majorityOf(this.#nodes.length)) {
-      const failed = found.find((one) => one.status === 'rejected');
-      const count = this.#nodes.length;
-      const message = REDLOCK_NO_MAJORITY(count - lists.length, count);
-      throw new Error(message, { cause: failed?.reason });
-    }
+    const lists = await this.#keysOfMajority(prefix);
     for (const key of new Set(lists.flat())) {
       const record = await this.inspect(key);
       if (record !== null) yield record;
     }
+  }
+
+  /** Of a majority, and of who else is done soon: one that scans for ever is not waited for. */
+  async #keysOfMajority(prefix: string): Promise<readonly (readonly string[])[]> {
+    const count = this.#nodes.length;
+    const lists: (readonly string[])[] = [];
+    const failures: unknown[] = [];
+    let isOver = false;
+    const scans = this.#nodes.map((node) =>
+      node
+        .keys(prefix, () => !isOver && !this.#closed)
+        .then(
+          (keys) => void lists.push(keys),
+          (error: unknown) => void failures.push(error),
+        ),
+    );
+    const majority = majorityOf(count);
+    const isNone = (): boolean => failures.length > count - majority;
+    await someOf(scans, () => lists.length >= majority || isNone());
+    if (lists.length >= majority) await atMost(NODE_PATIENCE, Promise.all(scans));
+    isOver = true;
+    if (lists.length >= majority) return [...lists];
+    throw new Error(REDLOCK_NO_MAJORITY(failures.length, count), { cause: failures[0] });
   }
 
   /** Closes our own connections; clients that were passed in are the user's. {@link open} opens them again. */
@@ -240,7 +256,8 @@ export class RedlockLeaseStore implements LeaseStore {
     // It stays in the map meanwhile, so that nobody else begins with it.
     const waitMs = await readmit(node, this.#nodes).catch(() => READMIT_PAUSE);
     this.#readmissions.delete(node);
-    if (waitMs > 0) this.#await(node, waitMs);
+    // Whatever it says, it and the others are not asked in a circle.
+    if (waitMs > 0) this.#await(node, Math.max(waitMs, READMIT_PAUSE));
   }
 
   #assertOpen(): void {
@@ -257,12 +274,6 @@ export class RedlockLeaseStore implements LeaseStore {
 /** Below it, half of the ttl is too little for two round trips to a majority. */
 const MIN_TTL = 300;
 
-async function keysOf(node: RedlockNode, prefix: string): Promise<string[]> {
-  const keys: string[] = [];
-  for await (const key of node.keys(prefix)) keys.push(key);
-  return keys;
-}
-
 /** A server that votes twice is no majority. */
 function assertDistinct(
   nodes: readonly RedlockNode[],
@@ -277,7 +288,14 @@ function assertDistinct(
   });
 }
 
-async function atMost(ms: number, ends: Promise<void>): Promise<void> {
+/** Resolves when so many have ended that it is enough. */
+async function someOf(begun: readonly Promise<void>[], isEnough: () => boolean): Promise<void> {
+  await new Promise<void>((resolve) => {
+    for (const one of begun) void one.then(() => isEnough() && resolve());
+  });
+}
+
+async function atMost(ms: number, ends: Promise<unknown>): Promise<void> {
   let limit: NodeJS.Timeout | undefined;
   const tooLong = new Promise<void>((resolve) => (limit = setTimeout(resolve, ms).unref()));
   await Promise.race([ends, tooLong]);

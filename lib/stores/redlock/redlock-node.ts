@@ -15,12 +15,24 @@ import { readToken, wireToken } from '../redis/wire-token.js';
 import { addressOf } from './node-address.js';
 import { Reply } from './reply.js';
 import { scripts, type LuaScript } from './scripts.js';
-import type { NodeRecord, NodeState, RenewVote, Vote, Voter, Wanted, YesNo } from './voter.js';
+import {
+  LONGEST_TTL,
+  type NodeRecord,
+  type NodeState,
+  type RenewVote,
+  type Vote,
+  type Voter,
+  type Wanted,
+  type YesNo,
+} from './voter.js';
 
 /** What a node keeps of itself; no lease has a name without braces. */
 const NODE = 'nestjs-lease:redlock';
 /** No answer to a question that is not a claim is waited for longer than this. */
 export const NODE_PATIENCE = 2_000;
+
+/** As often a node is asked that says it is too late when it is not by what it said of its clock. */
+const TRIES = 3;
 
 const YES_NO: Readonly<Record<number, YesNo>> = { 0: 'no', 1: 'yes', 3: 'unknown', 5: 'unknown' };
 const RENEWED: Readonly<Record<number, RenewVote>> = {
@@ -89,7 +101,7 @@ export class RedlockNode implements Voter {
 
   async claim(claim: Claim, wanted: Wanted): Promise<Vote> {
     const { lease, mark } = this.#namesOf(claim.key, claim.once);
-    for (;;) {
+    for (let tries = 1; ; tries++) {
       await this.#ready(wanted.until);
       if (performance.now() >= wanted.until || !wanted.isWanted()) {
         throw new Error(CLAIM_TOO_LATE());
@@ -97,8 +109,11 @@ export class RedlockNode implements Voter {
       const deadline = this.#deadline(wanted.until);
       const args = [deadline, wireToken(claim.token), ms(claim.ttl), claim.instance];
       const vote = this.#voteOf(await this.#call(scripts.claim, [lease, ...mark], args));
+      // Of a mark that was not asked for nothing is known.
+      if (vote.kind === 'done' && claim.once === undefined) throw new Error(BAD_REPLY('claim'));
       // Too late, or the clock of the node was set forward: known by now, so ask again while somebody waits.
-      if (vote.kind !== 'late' || performance.now() >= wanted.until) return vote;
+      const isLast = tries === TRIES || performance.now() >= wanted.until;
+      if (vote.kind !== 'late' || isLast) return vote;
     }
   }
 
@@ -115,6 +130,7 @@ export class RedlockNode implements Voter {
     const args = holds.flatMap(({ ttl, token }) => [ms(ttl), wireToken(token)]);
     const reply = await this.#call(scripts.renew, leases, args);
     const wait = reply.integer(-1);
+    if (wait > LONGEST_TTL) reply.bad();
     const votes = holds.map(() => RENEWED[reply.integer()] ?? reply.bad());
     reply.end();
     if (wait >= 0) this.#onQuarantine(this, wait);
@@ -142,7 +158,7 @@ export class RedlockNode implements Voter {
     await this.#connected(performance.now() + NODE_PATIENCE);
     const reply = await this.#call(scripts.inspect, [redisKeys(key).lease], []);
     const votes = reply.integer() === 1;
-    const wait = reply.integer();
+    const wait = reply.time();
     if (!votes) {
       this.#onQuarantine(this, wait);
       throw new Error(REDLOCK_NO_VOTE(this.name, wait));
@@ -153,15 +169,16 @@ export class RedlockNode implements Voter {
       fence: reply.fence(),
       settled: reply.text() === '1',
       instance: reply.text(),
-      since: Number(reply.text()),
+      since: reply.date(),
       leftMs: reply.integer(),
     };
     reply.end();
     return record;
   }
 
-  /** The keys with the given beginning that may be held on this node. */
-  async *keys(prefix: string): AsyncIterable<string> {
+  /** The keys with the given beginning that may be held on this node, as far as they are `isWanted`. */
+  async keys(prefix: string, isWanted: () => boolean): Promise<readonly string[]> {
+    const keys: string[] = [];
     await this.#connected(performance.now() + NODE_PATIENCE);
     const { keyPrefix = '' } = this.#client.options;
     const pattern = scanPattern(keyPrefix, prefix);
@@ -172,9 +189,10 @@ export class RedlockNode implements Voter {
       cursor = next;
       for (const name of names) {
         const key = qualifiedKey(name.slice(keyPrefix.length));
-        if (key?.startsWith(prefix)) yield key;
+        if (key?.startsWith(prefix)) keys.push(key);
       }
-    } while (cursor !== '0');
+    } while (cursor !== '0' && isWanted());
+    return keys;
   }
 
   async look(): Promise<NodeState> {
@@ -182,8 +200,8 @@ export class RedlockNode implements Voter {
     const reply = await this.#call(scripts.look, [], []);
     const run = reply.text();
     const votes = reply.integer() === 1;
-    const waitMs = reply.integer();
-    const state = { run, votes, waitMs, high: Number(reply.text()), longest: reply.integer() };
+    const waitMs = reply.time();
+    const state = { run, votes, waitMs, high: reply.high(), longest: reply.time() };
     reply.end();
     this.#run = run;
     if (!votes) this.#onQuarantine(this, waitMs);
@@ -193,7 +211,7 @@ export class RedlockNode implements Voter {
   async admit(run: string, floor: number, longest: number): Promise<number> {
     const reply = await this.#call(scripts.admit, [], [run, String(floor), ms(longest)]);
     const isAdmitted = reply.integer() === 1;
-    const wait = reply.integer();
+    const wait = reply.time();
     reply.end();
     return isAdmitted ? 0 : Math.max(1, wait);
   }
@@ -215,7 +233,7 @@ export class RedlockNode implements Voter {
       case 3:
         return { kind: 'late' };
       case 5: {
-        const waitMs = reply.integer();
+        const waitMs = reply.time();
         this.#onQuarantine(this, waitMs);
         return { kind: 'quarantined', waitMs };
       }
@@ -226,7 +244,7 @@ export class RedlockNode implements Voter {
 
   #yesNo(reply: Reply): YesNo {
     const answer = reply.integer();
-    const wait = reply.integer();
+    const wait = reply.time();
     reply.end();
     if (answer === 5) this.#onQuarantine(this, wait);
     return YES_NO[answer] ?? reply.bad();

@@ -3,6 +3,7 @@ import { vote, type Ballot, type Tally } from './ballot.js';
 import { majorityOf, type NodeRecord, type RenewVote, type Voter } from './voter.js';
 
 const PATIENCE_AT_MOST = 2_000;
+const LOOK_AT_ALL = 250;
 
 export interface RenewalParts {
   readonly voters: readonly Voter[];
@@ -93,7 +94,7 @@ export class Renewal {
     const number = this.#healing.get(token);
     const isWanted = (): boolean => this.#healing.get(token) === number;
     try {
-      const record = await this.#recordOf(hold);
+      const record = await this.#recordOf(hold, until);
       if (record === undefined || !isWanted()) return;
       await Promise.allSettled(
         without.map((voter) => voter.heal(hold, record, { until, isWanted })),
@@ -103,12 +104,27 @@ export class Renewal {
     }
   }
 
-  /** As one of those has it who was told the fence it was handed out with. */
-  async #recordOf({ key, token }: Hold): Promise<NodeRecord | undefined> {
-    const looked = await Promise.allSettled(this.#voters.map((voter) => voter.inspect(key)));
-    return looked
-      .flatMap((look) => (look.status === 'fulfilled' && look.value ? [look.value] : []))
-      .filter((record) => record.token === token && record.settled)
-      .toSorted((a, b) => b.fence - a.fence)[0];
+  /**
+   * As one of a majority has it who was told the fence it was handed out with: the highest, if an earlier try of the same
+   * token left another. A node that does not answer is not waited for.
+   */
+  #recordOf({ key, token }: Hold, until: number): Promise<NodeRecord | undefined> {
+    const now = performance.now();
+    const majority = majorityOf(this.#voters.length);
+    return vote<NodeRecord | undefined, { record: NodeRecord | undefined }>({
+      voters: this.#voters,
+      question: (voter) => voter.inspect(key),
+      decide: ({ answers, isOver }) => {
+        if (!isOver) return undefined;
+        if (answers.size < majority) return { record: undefined };
+        const [record] = [...answers.values()]
+          .filter((one) => one !== undefined)
+          .filter((one) => one.token === token && one.settled)
+          .toSorted((a, b) => b.fence - a.fence);
+        return { record };
+      },
+      until: now + Math.min((until - now) / 2, LOOK_AT_ALL),
+      underWay: this.#underWay,
+    }).then(({ record }) => record);
   }
 }

@@ -1,5 +1,8 @@
 import type { Claim, Hold, ReleaseHow } from '../lease-store.js';
 
+/** No ttl is longer, and so no quarantine, ms. */
+export const LONGEST_TTL = 86_400_000;
+
 /** One node's vote on a claim. */
 export type Vote =
   /** `settled` when a majority was told this fence before: the token holds the key already. */
