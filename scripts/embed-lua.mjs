@@ -19,9 +19,7 @@ function embed(owner) {
     writeFileSync(module, generated);
     console.log(`embedded ${files.length} scripts of ${owner}`);
   } else if (generated !== readIfThere(module)) {
-    console.error(
-      `lib/${owner}/scripts.ts is not what the .lua files say: run \`npm run lua\`.`,
-    );
+    console.error(`lib/${owner}/scripts.ts is not what the .lua files say: run \`npm run lua\`.`);
     process.exitCode = 1;
   }
 }
