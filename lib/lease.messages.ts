@@ -427,11 +427,17 @@ export const GATE_OUTSIDE_TRANSACTION = (resource: string): string =>
 export const GATE_NO_TABLE = (table: string): string =>
   `The table "${table}" of PostgresFenceGate does not exist. Run the SQL of postgresFenceSql('${table}') in a migration, or give the gate a pool, with which it creates the table.`;
 
+export const GATE_POOL_IS_TAKEN = (table: string, ms: number): string =>
+  `The table "${table}" of PostgresFenceGate does not exist, and could not be created: its pool had no free connection for ${ms} ms, perhaps because all of them are in transactions that wait for this. Run the SQL of postgresFenceSql('${table}') in a migration.`;
+
 export const GATE_NO_RIGHT = (table: string, message: string): string =>
   `PostgreSQL said: ${message}. PostgresFenceGate needs SELECT, INSERT, UPDATE and DELETE on "${table}", and the right to create it unless postgresFenceSql('${table}') was run by somebody else.`;
 
 export const GATE_NEEDS_POOL = (method: string): string =>
   `${method}() of PostgresFenceGate needs a pool of pg: new PostgresFenceGate({ pool }). Without one there is admitIn(), in a transaction of yours.`;
+
+export const GATE_NOT_COMMITTED = (resource: string): string =>
+  `The transaction for "${resource}" was rolled back: a statement in it had failed, and the work went on as if it had not.`;
 
 export const BAD_GATE_ANSWER = (): string =>
   'PostgreSQL answered PostgresFenceGate with something that is no answer to it. Nothing was admitted.';

@@ -3,12 +3,11 @@ import {
   BAD_GATE_ANSWER,
   BAD_OPTION,
   GATE_NEEDS_POOL,
+  GATE_NOT_COMMITTED,
   GATE_OUTSIDE_TRANSACTION,
 } from '../../lease.messages.js';
 import type { Duration } from '../../lease/duration.js';
-import { createAlone } from '../../stores/postgres/migration.js';
 import { withDefaults } from '../../stores/postgres/options.js';
-import { isCreatedMeanwhile } from '../../stores/postgres/postgres-errors.js';
 import { Sweeper } from '../../stores/postgres/sweeper.js';
 import { tableOf, type Table } from '../../stores/postgres/table.js';
 import type { Admitted } from '../admitted.js';
@@ -23,6 +22,7 @@ import {
   retireText,
   WHICH_TRANSACTION,
 } from './marks-sql.js';
+import { MarksTable } from './marks-table.js';
 import { firstRow, senderOf, type SqlTransaction } from './transaction-handle.js';
 
 /**
@@ -84,8 +84,8 @@ export class PostgresFenceGate extends FenceGate {
   readonly #table: Table;
   readonly #retention: Retention;
   readonly #sweeper: Sweeper;
-  readonly #createTable: boolean;
-  #created: Promise<void> | undefined;
+  /** Unless it is created by somebody else. */
+  readonly #own: MarksTable | undefined;
 
   constructor(options: PostgresFenceGateOptions = {}) {
     super();
@@ -100,7 +100,7 @@ export class PostgresFenceGate extends FenceGate {
     this.#pool = pool;
     this.#table = tableOf(table);
     this.#retention = new Retention(retention);
-    this.#createTable = createTable;
+    if (createTable && pool !== undefined) this.#own = new MarksTable(pool, this.#table);
     this.#sweeper = new Sweeper((atMost) => this.#retire(atMost));
   }
 
@@ -120,7 +120,7 @@ export class PostgresFenceGate extends FenceGate {
   ): Promise<Admitted<Tx>> {
     const send = senderOf(transaction);
     const found = this.find(resource, fence);
-    await this.#ready();
+    await this.#own?.ensure(send);
     let row: Readonly<Record<string, unknown>> | undefined;
     try {
       row = firstRow(await send(this.sql(resource, found.fence)));
@@ -154,12 +154,17 @@ export class PostgresFenceGate extends FenceGate {
   ): Promise<T> {
     // What is wrong is told before a connection is taken for it.
     this.find(resource, fence);
-    const client = await this.#poolFor('transaction').connect();
+    const pool = this.#poolFor('transaction');
+    // Before the last connection of the pool is taken.
+    await this.#own?.ensure(senderOf(pool));
+    const client = await pool.connect();
     let isBroken = true;
     try {
       await client.query('BEGIN');
       const result = await work(await this.admitIn(client, resource, fence));
-      await client.query('COMMIT');
+      // Of a transaction in which a statement failed, PostgreSQL makes a rollback, and no error.
+      const { command } = await client.query('COMMIT');
+      if (command !== 'COMMIT') throw new Error(GATE_NOT_COMMITTED(resource));
       isBroken = false;
       return result;
     } catch (error) {
@@ -209,10 +214,10 @@ export class PostgresFenceGate extends FenceGate {
   }
 
   protected async raise(resource: string, fence: number): Promise<Mark> {
-    const pool = this.#poolFor('admit');
-    await this.#ready();
+    const send = senderOf(this.#poolFor('admit'));
+    await this.#own?.ensure(send);
     try {
-      await pool.query(this.sql(resource, fence));
+      await send(this.sql(resource, fence));
       this.#sweeper.now();
       return { highest: fence };
     } catch (error) {
@@ -231,29 +236,6 @@ export class PostgresFenceGate extends FenceGate {
   #poolFor(method: string): Pool {
     if (this.#pool === undefined) throw new Error(GATE_NEEDS_POOL(method));
     return this.#pool;
-  }
-
-  /** Before the first use, and by a connection of its own: a transaction of the user's could be rolled back. */
-  #ready(): Promise<void> {
-    if (!this.#createTable || this.#pool === undefined) return Promise.resolve();
-    this.#created ??= this.#create(this.#pool).catch((error: unknown) => {
-      // The next one tries again.
-      this.#created = undefined;
-      throw forPeople(error, this.#table.name);
-    });
-    return this.#created;
-  }
-
-  async #create(pool: Pool): Promise<void> {
-    const { leases: table } = this.#table;
-    // No right to create is needed where it is there.
-    const { rows } = await pool.query(`SELECT to_regclass('${table}') IS NOT NULL AS there`);
-    if ((rows[0] as { there: boolean }).there) return;
-    try {
-      await pool.query(createAlone(createMarksSql(table)));
-    } catch (error) {
-      if (!isCreatedMeanwhile(error)) throw error;
-    }
   }
 }
 

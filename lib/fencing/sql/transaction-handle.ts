@@ -15,7 +15,7 @@ export type SqlTransaction =
   | { execute(text: string): PromiseLike<unknown> }
   | ((text: string) => PromiseLike<unknown>);
 
-type Send = (text: string) => PromiseLike<unknown>;
+export type Send = (text: string) => PromiseLike<unknown>;
 
 /**
  * How each of them sends a text, told by the method that only it has. Not by a class: nobody's package is imported for

@@ -1,7 +1,7 @@
 import { and, eq, lte } from 'drizzle-orm';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { bigint, boolean, pgTable, serial, text } from 'drizzle-orm/pg-core';
-import pg from 'pg';
+import { Pool } from 'pg';
 import { describeSqlLibrary } from './sql-library.js';
 
 const ledger = pgTable('ledger', {
@@ -18,7 +18,7 @@ const entries = pgTable('entries', {
 type Transaction = Parameters<Parameters<NodePgDatabase['transaction']>[0]>[0];
 
 describeSqlLibrary<Transaction>('Drizzle', (url) => {
-  const pool = new pg.Pool({ connectionString: url });
+  const pool = new Pool({ connectionString: url });
   const db = drizzle(pool);
   return {
     outside: db,

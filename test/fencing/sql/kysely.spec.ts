@@ -1,5 +1,5 @@
 import { Kysely, PostgresDialect, type Generated, type Transaction } from 'kysely';
-import pg from 'pg';
+import { Pool } from 'pg';
 import { describeSqlLibrary } from './sql-library.js';
 
 interface Tables {
@@ -8,7 +8,7 @@ interface Tables {
 }
 
 describeSqlLibrary<Transaction<Tables>>('Kysely', (url) => {
-  const dialect = new PostgresDialect({ pool: new pg.Pool({ connectionString: url }) });
+  const dialect = new PostgresDialect({ pool: new Pool({ connectionString: url }) });
   const db = new Kysely<Tables>({ dialect });
   return {
     outside: db,

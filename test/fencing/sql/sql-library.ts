@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import pg from 'pg';
+import { Pool } from 'pg';
 import {
   Fence,
   StaleFenceException,
@@ -39,13 +39,13 @@ export function describeSqlLibrary<Tx extends SqlTransaction>(
 ): void {
   describe(`a fence gate in transactions of ${name}`, () => {
     let server: PostgresServer;
-    let pool: pg.Pool;
+    let pool: Pool;
     let gate: PostgresFenceGate;
     let library: SqlLibrary<Tx>;
 
     beforeAll(async () => {
       server = await startPostgres();
-      pool = new pg.Pool({ connectionString: server.url });
+      pool = new Pool({ connectionString: server.url });
       await pool.query(SCHEMA);
       gate = new PostgresFenceGate({ pool });
       library = await connect(server.url);
