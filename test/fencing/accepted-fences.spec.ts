@@ -267,7 +267,7 @@ describe('at once, in the order in which the store accepted them', () => {
           `WITH mark AS (
             INSERT INTO nestjs_fence VALUES ($1, $2, $3) ON CONFLICT (resource) DO UPDATE SET fence = $2, forget_at = $3
           ) INSERT INTO journal (resource, fence) VALUES ($1, $2)`,
-          [resource, fence, fence + KEPT],
+          [resource, fence, Math.max(Date.now() * 1_000, fence) + KEPT],
         ),
     );
 
