@@ -440,6 +440,9 @@ export const GATE_NO_RIGHT = (table: string, message: string): string =>
 export const GATE_NEEDS_POOL = (method: string): string =>
   `${method}() of PostgresFenceGate needs a pool of pg: new PostgresFenceGate({ pool }). Without one there is admitIn(), in a transaction of yours.`;
 
+export const GATE_NOT_COMMITTED = (resource: string): string =>
+  `The transaction for "${resource}" was rolled back: a statement in it had failed, and the work went on as if it had not.`;
+
 export const BAD_GATE_ANSWER = (): string =>
   'PostgreSQL answered PostgresFenceGate with something that is no answer to it. Nothing was admitted.';
 

@@ -28,6 +28,11 @@ export class MemoryFenceGate extends FenceGate {
     return this.#marks.size;
   }
 
+  /** Forgets what nobody has written to for the retention, and says how many. It happens by itself, now and then. */
+  async retire(): Promise<number> {
+    return this.#retireAt(Math.floor(this.#wall() * 1_000));
+  }
+
   protected async raise(resource: string, fence: number): Promise<Mark> {
     const now = Math.floor(this.#wall() * 1_000);
     this.#sweepNowAndThen(now);
@@ -42,9 +47,15 @@ export class MemoryFenceGate extends FenceGate {
   /** When there are twice as many as after the last time: a share of each admission, and no timer. */
   #sweepNowAndThen(now: number): void {
     if (this.#marks.size < this.#sweepAt) return;
+    this.#retireAt(now);
+    this.#sweepAt = Math.max(SWEEP_AT_LEAST, this.#marks.size * 2);
+  }
+
+  #retireAt(now: number): number {
+    const before = this.#marks.size;
     for (const [resource, { forgetAt }] of this.#marks) {
       if (forgetAt < now) this.#marks.delete(resource);
     }
-    this.#sweepAt = Math.max(SWEEP_AT_LEAST, this.#marks.size * 2);
+    return before - this.#marks.size;
   }
 }

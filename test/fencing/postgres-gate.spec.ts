@@ -1,18 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import pg from 'pg';
+import { Pool, type PoolClient } from 'pg';
 import { StaleFenceException, type Admitted } from 'nestjs-lease';
 import { PostgresFenceGate, postgresFenceSql } from 'nestjs-lease/postgres';
+import { GATE_NOT_COMMITTED } from '../../lib/lease.messages.js';
 import { startPostgres, type PostgresServer } from '../support/postgres-server.js';
 import { until } from '../support/until.js';
 import { aFence, aResource, describeFenceGate } from './gate-suite.js';
 
 let server: PostgresServer;
-let pool: pg.Pool;
+let pool: Pool;
 let gate: PostgresFenceGate;
 
 beforeAll(async () => {
   server = await startPostgres();
-  pool = new pg.Pool({ connectionString: server.url, max: 20 });
+  pool = new Pool({ connectionString: server.url, max: 20 });
   gate = new PostgresFenceGate({ pool });
   await pool.query('CREATE TABLE writes (resource text, by text)');
 }, 30_000);
@@ -25,13 +26,13 @@ afterAll(async () => {
 describeFenceGate('PostgreSQL', () => ({ gate, another: () => new PostgresFenceGate({ pool }) }));
 
 /** A connection in a transaction of its own. */
-async function begin(isolation = 'READ COMMITTED'): Promise<pg.PoolClient> {
+async function begin(isolation = 'READ COMMITTED'): Promise<PoolClient> {
   const client = await pool.connect();
   await client.query(`BEGIN ISOLATION LEVEL ${isolation}`);
   return client;
 }
 
-async function end(client: pg.PoolClient, how: 'COMMIT' | 'ROLLBACK'): Promise<string> {
+async function end(client: PoolClient, how: 'COMMIT' | 'ROLLBACK'): Promise<string> {
   const { command } = await client.query(how);
   client.release();
   return command;
@@ -165,10 +166,22 @@ describe('in a transaction of the user', () => {
   });
 });
 
+it('a savepoint that is rolled back takes the admission in it along', async () => {
+  const resource = aResource();
+  const fence = aFence();
+  const client = await begin();
+  await client.query('SAVEPOINT inner_one');
+  await gate.admitIn(client, resource, fence + 1);
+  await client.query('ROLLBACK TO SAVEPOINT inner_one');
+  await gate.admitIn(client, resource, fence);
+  await end(client, 'COMMIT');
+  await expect(gate.admit(resource, fence - 1)).rejects.toMatchObject({ highest: fence });
+});
+
 describe('transaction()', () => {
   it('commits what was written under the fence, through a client that is known to be admitted', async () => {
     const resource = aResource();
-    const write = (client: Admitted<pg.PoolClient>, by: string): Promise<unknown> =>
+    const write = (client: Admitted<PoolClient>, by: string): Promise<unknown> =>
       client.query('INSERT INTO writes VALUES ($1, $2)', [resource, by]);
     await gate.transaction(resource, (client) => write(client, 'owner'), aFence());
     const { rows } = await pool.query('SELECT by FROM writes WHERE resource = $1', [resource]);
@@ -185,6 +198,16 @@ describe('transaction()', () => {
     await gate.admit(resource, fence);
     expect(pool.waitingCount).toBe(0);
   });
+
+  it('that PostgreSQL rolled back is not reported as committed', async () => {
+    const resource = aResource();
+    const heedless = gate.transaction(
+      resource,
+      (client) => client.query('SELECT 1 / 0').catch(() => undefined),
+      aFence(),
+    );
+    await expect(heedless).rejects.toThrow(GATE_NOT_COMMITTED(resource));
+  });
 });
 
 describe('its table', () => {
@@ -200,7 +223,7 @@ describe('its table', () => {
   });
 
   it('is created though transactions that wait for it have every connection of the pool', async () => {
-    const small = new pg.Pool({ connectionString: server.url, max: 2 });
+    const small = new Pool({ connectionString: server.url, max: 2 });
     const first = new PostgresFenceGate({ pool: small, table: 'first_use' });
     const fence = aFence();
     await Promise.all(
@@ -217,6 +240,17 @@ describe('its table', () => {
     await rolledBack.admitIn(client, 'x', aFence());
     await end(client, 'ROLLBACK');
     await expect(rolledBack.admit('x', aFence())).resolves.toBeUndefined();
+  });
+
+  it('that is there is found by transactions that have all connections of the pool', async () => {
+    await pool.query(postgresFenceSql('all_taken'));
+    const small = new Pool({ connectionString: server.url, max: 1 });
+    const client = await small.connect();
+    await client.query('BEGIN');
+    await new PostgresFenceGate({ pool: small, table: 'all_taken' }).admitIn(client, 'x', aFence());
+    await client.query('COMMIT');
+    client.release();
+    await small.end();
   });
 
   it('that is missing is named, with what to do', async () => {
@@ -242,7 +276,7 @@ describe('its table', () => {
     await pool.query(
       `CREATE ROLE reader LOGIN PASSWORD 'r'; GRANT SELECT ON nestjs_fence TO reader`,
     );
-    const readers = new pg.Pool({ connectionString: server.urlOf('reader', 'r') });
+    const readers = new Pool({ connectionString: server.urlOf('reader', 'r') });
     const forReaders = new PostgresFenceGate({ pool: readers });
     await expect(forReaders.admit('x', aFence())).rejects.toThrow(
       'needs SELECT, INSERT, UPDATE and DELETE',

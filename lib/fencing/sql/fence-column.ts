@@ -20,7 +20,7 @@ export interface FenceColumn {
    * Says how many rows the statement has written. None: throws `StaleFenceException`, because somebody newer owns the
    * row. A row that is not there cannot be told from that; insert it first.
    */
-  assertWritten(rows: number | bigint | null, resource: string): void;
+  assertWritten(rows: number | bigint | null | undefined, resource: string): void;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { NOW } from '../../stores/postgres/statements.js';
 import type { Retention } from '../retention.js';
+import { saidBy } from './gate-errors.js';
 
 /** The beginning of what PostgreSQL says when a fence is stale: see {@link admitText}. */
 const STALE = 'nestjs-lease: stale fence';
@@ -105,12 +106,10 @@ SELECT count(*)::text AS retired FROM gone`;
 export function refusalIn(
   error: unknown,
 ): { readonly highest: number; readonly isFloor: boolean } | undefined {
-  // Libraries wrap what PostgreSQL said, and their own message may hold the statement.
-  for (let depth = 0, each = error; each instanceof Error && depth < 8; depth++) {
-    const [, , kind, highest] = REFUSED.exec(each.message) ?? [];
+  // The message of a library may hold the statement too, which has words of a refusal and no numbers.
+  for (const { message } of saidBy(error)) {
+    const [, , kind, highest] = REFUSED.exec(message) ?? [];
     if (highest !== undefined) return { highest: Number(highest), isFloor: kind === 'floor' };
-    const { driverError } = each as { driverError?: unknown };
-    each = each.cause ?? driverError;
   }
   return undefined;
 }

@@ -1,14 +1,13 @@
-import type { Client, ClientConfig, Pool, PoolClient } from 'pg';
+import type { Pool, PoolClient } from 'pg';
 import {
   BAD_GATE_ANSWER,
   BAD_OPTION,
   GATE_NEEDS_POOL,
+  GATE_NOT_COMMITTED,
   GATE_OUTSIDE_TRANSACTION,
 } from '../../lease.messages.js';
 import type { Duration } from '../../lease/duration.js';
-import { createAlone } from '../../stores/postgres/migration.js';
 import { withDefaults } from '../../stores/postgres/options.js';
-import { isCreatedMeanwhile } from '../../stores/postgres/postgres-errors.js';
 import { Sweeper } from '../../stores/postgres/sweeper.js';
 import { tableOf, type Table } from '../../stores/postgres/table.js';
 import type { Admitted } from '../admitted.js';
@@ -24,6 +23,7 @@ import {
   retireText,
   WHICH_TRANSACTION,
 } from './marks-sql.js';
+import { MarksTable } from './marks-table.js';
 import { firstRow, senderOf, type Send, type SqlTransaction } from './transaction-handle.js';
 
 /**
@@ -85,9 +85,8 @@ export class PostgresFenceGate extends FenceGate {
   readonly #table: Table;
   readonly #retention: Retention;
   readonly #sweeper: Sweeper;
-  readonly #createTable: boolean;
-  #isThere = false;
-  #creating: Promise<void> | undefined;
+  /** Unless it is created by somebody else. */
+  readonly #own: MarksTable | undefined;
 
   constructor(options: PostgresFenceGateOptions = {}) {
     super();
@@ -102,7 +101,7 @@ export class PostgresFenceGate extends FenceGate {
     this.#pool = pool;
     this.#table = tableOf(table);
     this.#retention = new Retention(retention);
-    this.#createTable = createTable;
+    if (createTable && pool !== undefined) this.#own = new MarksTable(pool, this.#table);
     this.#sweeper = new Sweeper((atMost) => this.#retire(atMost));
   }
 
@@ -122,7 +121,7 @@ export class PostgresFenceGate extends FenceGate {
   ): Promise<Admitted<Tx>> {
     const send = senderOf(transaction);
     const found = this.find(resource, fence);
-    await this.#ready(send);
+    await this.#own?.ensure(send);
     let row: Readonly<Record<string, unknown>> | undefined;
     try {
       row = await this.#raiseBy(send, resource, found.fence);
@@ -163,7 +162,9 @@ export class PostgresFenceGate extends FenceGate {
     try {
       await client.query('BEGIN');
       const result = await work(await this.admitIn(client, resource, fence));
-      await client.query('COMMIT');
+      // Of a transaction in which a statement failed, PostgreSQL makes a rollback, and no error.
+      const { command } = await client.query('COMMIT');
+      if (command !== 'COMMIT') throw new Error(GATE_NOT_COMMITTED(resource));
       isBroken = false;
       return result;
     } catch (error) {
@@ -214,10 +215,10 @@ export class PostgresFenceGate extends FenceGate {
   }
 
   protected async raise(resource: string, fence: number): Promise<Mark> {
-    const pool = this.#poolFor('admit');
-    await this.#ready((text) => pool.query(text));
+    const send = senderOf(this.#poolFor('admit'));
+    await this.#own?.ensure(send);
     try {
-      await this.#raiseBy((text) => pool.query(text), resource, fence);
+      await this.#raiseBy(send, resource, fence);
       this.#sweeper.now();
       return { highest: fence };
     } catch (error) {
@@ -242,49 +243,6 @@ export class PostgresFenceGate extends FenceGate {
     if (this.#pool === undefined) throw new Error(GATE_NEEDS_POOL(method));
     return this.#pool;
   }
-
-  /**
-   * Before the first use there is a table. Asked where the gate is used, and made beside it: what the user's transaction
-   * made, it could roll back.
-   */
-  async #ready(send: Send): Promise<void> {
-    if (!this.#createTable || this.#pool === undefined || this.#isThere) return;
-    if (!(await this.#sees(send))) {
-      this.#creating ??= this.#create(this.#pool).finally(() => {
-        // If it failed, the next one tries again.
-        this.#creating = undefined;
-      });
-      await this.#creating;
-    }
-    this.#isThere = true;
-  }
-
-  async #sees(send: Send): Promise<boolean> {
-    const look = `SELECT (to_regclass('${this.#table.leases}') IS NOT NULL)::text AS there`;
-    return firstRow(await send(look))?.['there'] === 'true';
-  }
-
-  /** By a connection of its own: those of the pool may all be in transactions that wait for this. */
-  async #create(pool: Pool): Promise<void> {
-    const { Client, options } = pool as unknown as PoolParts;
-    const client = new Client(options);
-    // A connection that breaks fails its query; what else it says is nobody's business (rule 12).
-    client.on('error', () => {});
-    try {
-      await client.connect();
-      await client.query(createAlone(createMarksSql(this.#table.leases)));
-    } catch (error) {
-      if (!isCreatedMeanwhile(error)) throw forPeople(error, this.#table.name);
-    } finally {
-      await client.end().catch(() => {});
-    }
-  }
-}
-
-/** What every Pool of pg has, and its types do not tell. */
-interface PoolParts {
-  readonly Client: typeof Client;
-  readonly options: ClientConfig;
 }
 
 const RETIRE_AT_ONCE = 1_000;
