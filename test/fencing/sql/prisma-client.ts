@@ -129,4 +129,7 @@ export const PrismaClient = getPrismaClient({
     },
     importName: './query_compiler_fast_bg.js',
   },
-}) as unknown as new (options: { adapter: unknown }) => PrismaClient;
+}) as unknown as new (options: {
+  adapter: unknown;
+  transactionOptions: { maxWait: number; timeout: number };
+}) => PrismaClient;

@@ -3,7 +3,11 @@ import { PrismaClient, type Prisma } from './prisma-client.js';
 import { describeSqlLibrary } from './sql-library.js';
 
 describeSqlLibrary<Prisma.TransactionClient>('Prisma', (url) => {
-  const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: url }) });
+  const prisma = new PrismaClient({
+    adapter: new PrismaPg({ connectionString: url }),
+    // It gives up by itself after two seconds, which is no time on a busy machine.
+    transactionOptions: { maxWait: 15_000, timeout: 15_000 },
+  });
   return {
     outside: prisma,
     transaction: (work) => prisma.$transaction(work),
