@@ -3,12 +3,10 @@ import { once } from 'node:events';
 import {
   chownSync,
   closeSync,
-  cpSync,
   existsSync,
   mkdtempSync,
   openSync,
   readFileSync,
-  readdirSync,
   realpathSync,
   rmSync,
   writeFileSync,
@@ -156,7 +154,11 @@ export class PostgresServer {
     ];
     const log = openSync(this.#log, 'w');
     try {
-      const child = spawn(command!, args, { stdio: ['ignore', log, log], cwd: '/', ...user() });
+      const child = spawn(command!, args, {
+        stdio: ['ignore', log, log],
+        cwd: '/',
+        ...serverUser(),
+      });
       // A test that forgets to stop its server must not hang; an error of spawn shows as an exit.
       child.unref();
       child.on('error', () => undefined);
@@ -210,13 +212,9 @@ class PortTakenError extends Error {}
 function copyTemplate(to: string): void {
   const shared = realProcess as typeof realProcess & { postgresTemplate?: string };
   shared.postgresTemplate ??= makeTemplate();
-  cpSync(shared.postgresTemplate, to, { recursive: true, preserveTimestamps: true });
-  // As root, copies are root's; PostgreSQL wants them to be its own.
-  if (user().uid === undefined) return;
-  const { uid, gid } = user() as { uid: number; gid: number };
-  chownSync(to, uid, gid);
-  for (const name of readdirSync(to, { recursive: true }))
-    chownSync(join(to, String(name)), uid, gid);
+  // Not cpSync, which is several times slower with a thousand files. Keeps whose they are.
+  const copied = spawnSync('cp', ['-a', shared.postgresTemplate, to], { encoding: 'utf8' });
+  if (copied.status !== 0) throw new Error(`cp failed.\n${copied.error ?? copied.stderr}`);
 }
 
 function makeTemplate(): string {
@@ -230,7 +228,7 @@ function makeTemplate(): string {
   const made = spawnSync(program('initdb'), [...where, ...how], {
     cwd: '/',
     encoding: 'utf8',
-    ...user(),
+    ...serverUser(),
   });
   if (made.status !== 0) throw new Error(`initdb failed.\n${made.error ?? made.stderr}`);
   return data;
@@ -243,7 +241,7 @@ function program(name: 'postgres' | 'initdb'): string {
 }
 
 /** PostgreSQL refuses to run as root: then as its own user, or as nobody. */
-function user(): { uid?: number; gid?: number } {
+export function serverUser(): { uid?: number; gid?: number } {
   if (realProcess.getuid?.() !== 0) return {};
   for (const name of ['postgres', 'nobody']) {
     const line = new RegExp(`^${name}:[^:]*:(\\d+):(\\d+):`, 'm');
@@ -253,24 +251,24 @@ function user(): { uid?: number; gid?: number } {
   throw new Error('PostgreSQL does not run as root, and there is no other user to run it as.');
 }
 
-function ownFolder(prefix: string): string {
+export function ownFolder(prefix: string): string {
   const dir = mkdtempSync(join(tmpdir(), prefix));
-  const { uid, gid } = user();
+  const { uid, gid } = serverUser();
   if (uid !== undefined) chownSync(dir, uid, gid!);
   return dir;
 }
 
 /** The kernel ends the server with a test process that is itself killed, where no exit handler runs. */
-function dieWithParent(): string[] {
+export function dieWithParent(): string[] {
   const setpriv = '/usr/bin/setpriv';
   return existsSync(setpriv) ? [setpriv, '--pdeathsig', 'QUIT'] : [];
 }
 
-function hasExited(child: ChildProcess): boolean {
+export function hasExited(child: ChildProcess): boolean {
   return child.pid === undefined || child.exitCode !== null || child.signalCode !== null;
 }
 
-function signal(pid: number, name: NodeJS.Signals): void {
+export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     realProcess.kill(pid, name);
   } catch {
@@ -297,7 +295,7 @@ function processState(pid: number): string | undefined {
   }
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

@@ -1,7 +1,8 @@
 import type { Client } from 'pg';
-import { NO_POSTGRES, POSTGRES_SILENT } from '../../lease.messages.js';
+import { LISTEN_BEHIND_POOLER, NO_POSTGRES, POSTGRES_SILENT } from '../../lease.messages.js';
 import { lockId } from './lock-id.js';
 import { OneByOne } from './one-by-one.js';
+import { isPooled } from './pooler.js';
 import { SILENCE, within } from './postgres-connection.js';
 import { CHANNEL } from './statements.js';
 
@@ -30,6 +31,8 @@ export class Listener {
   #current: Client | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
+  /** There is a pooler in between: once seen, nobody listens any more. */
+  #isPooled = false;
 
   constructor(
     private readonly connect: () => Client,
@@ -37,6 +40,7 @@ export class Listener {
   ) {}
 
   async watch(key: string, onFree: () => void): Promise<() => Promise<void>> {
+    if (this.#isPooled) throw new Error(LISTEN_BEHIND_POOLER());
     const watcher: Watcher = { id: lockId('watch', key), onFree, seenOn: undefined };
     this.#watchers.add(watcher);
     try {
@@ -86,6 +90,8 @@ export class Listener {
     client.on('notification', ({ payload }) => this.#heard(payload));
     try {
       await client.connect();
+      // Nothing is heard there, and the locks of those who watch would stay on the server for ever.
+      if (await isPooled(client, SILENCE)) throw this.#refusePooler();
       await this.#ask(client, `LISTEN ${CHANNEL}`);
     } catch (error) {
       void end(client);
@@ -95,6 +101,13 @@ export class Listener {
     (client as Client & { unref?: () => void }).unref?.();
     this.#current = client;
     return client;
+  }
+
+  /** Told once: who waits polls from now on, and nothing else is wrong. */
+  #refusePooler(): Error {
+    if (!this.#isPooled) process.emitWarning(LISTEN_BEHIND_POOLER());
+    this.#isPooled = true;
+    return new Error(LISTEN_BEHIND_POOLER());
   }
 
   /** Waits for a release of the key that is being committed: who looks after this finds what it left. */
@@ -143,7 +156,7 @@ export class Listener {
   #again(pause: number): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
-      if (this.#watchers.size === 0 || this.#isClosed) return;
+      if (this.#watchers.size === 0 || this.#isClosed || this.#isPooled) return;
       this.#resume().catch(() => this.#again(Math.min(2 * pause, RETRY_AT_MOST)));
     }, pause).unref();
   }

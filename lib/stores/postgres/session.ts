@@ -1,6 +1,7 @@
 import type { Client } from 'pg';
 import { NO_POSTGRES, POOLER_IN_BETWEEN, POSTGRES_SILENT } from '../../lease.messages.js';
 import { OneByOne } from './one-by-one.js';
+import { isPooled } from './pooler.js';
 import { within, type Row } from './postgres-connection.js';
 import { leavesUsable } from './postgres-errors.js';
 
@@ -10,7 +11,7 @@ const SILENCE = 5_000;
 /** The server lets go of a client whose machine is gone after some ten seconds, and not after two hours. */
 const KEEPALIVES = `
 SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;
-SET tcp_user_timeout = 10000; SELECT pg_backend_pid() AS pid`;
+SET tcp_user_timeout = 10000`;
 
 /**
  * One session of PostgreSQL: what it locks is locked until it says otherwise or ends. A new one is begun when it is
@@ -89,12 +90,10 @@ export class Session {
     client.on('end', () => this.#lost(client));
     try {
       await client.connect();
+      // First of all: a setting would stay behind on a session that others use after us.
+      if (await isPooled(client, SILENCE)) throw new Error(POOLER_IN_BETWEEN());
       const silent = (): Error => new Error(POSTGRES_SILENT(SILENCE));
-      const settings: unknown = await within(SILENCE, client.query(KEEPALIVES), silent);
-      const pid = (settings as { rows: Row[] }[]).at(-1)?.rows[0]?.['pid'];
-      // A pooler gives a number of its own, and shares its sessions.
-      const { processID } = client as Client & { processID?: number };
-      if (Number(pid) !== processID) throw new Error(POOLER_IN_BETWEEN());
+      await within(SILENCE, client.query(KEEPALIVES), silent);
     } catch (error) {
       destroy(client);
       throw error;
