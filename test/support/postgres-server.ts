@@ -1,4 +1,4 @@
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { execFile, spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chownSync,
@@ -17,11 +17,14 @@ import { dirname, join } from 'node:path';
 // Not the globals, which a test may have faked.
 import { performance } from 'node:perf_hooks';
 import { setTimeout } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { realProcess } from './real-process.js';
 
 export interface PostgresServerOptions {
   /** Settings as of postgresql.conf. They come last, and so override those given here. */
   settings?: Readonly<Record<string, string | number>>;
+  /** A port of the server whose hot standby it is: by way of a proxy, where its replication is to be cut. */
+  standbyOf?: number;
 }
 
 const START_TIMEOUT = 20_000;
@@ -31,7 +34,7 @@ export const PASSWORD = 'secret-of-postgres';
 /** Starts a PostgreSQL of the test's own: loopback only, empty, its data in a folder that goes with it. */
 export async function startPostgres(options: PostgresServerOptions = {}): Promise<PostgresServer> {
   for (let attempt = 1; ; attempt++) {
-    const server = new PostgresServer(await freePort(), options.settings ?? {});
+    const server = new PostgresServer(await freePort(), options);
     try {
       await server.start();
       return server;
@@ -44,7 +47,6 @@ export async function startPostgres(options: PostgresServerOptions = {}): Promis
 }
 
 export class PostgresServer {
-  readonly #settings: Readonly<Record<string, string | number>>;
   readonly #dir = ownFolder('nestjs-lease-postgres-');
   readonly #data = join(this.#dir, 'data');
   readonly #quitOnExit = (): void => this.#quit();
@@ -52,10 +54,8 @@ export class PostgresServer {
 
   constructor(
     readonly port: number,
-    settings: Readonly<Record<string, string | number>>,
-  ) {
-    this.#settings = settings;
-  }
+    private readonly options: PostgresServerOptions,
+  ) {}
 
   get url(): string {
     return this.urlOf('postgres', PASSWORD);
@@ -113,6 +113,11 @@ export class PostgresServer {
     await this.start();
   }
 
+  /** Of a standby: a primary of its own from now on. Resolves when it writes. */
+  promote(): void {
+    execute('pg_ctl', ['promote', '-w', '-D', this.#data]);
+  }
+
   async stop(): Promise<void> {
     await this.kill();
     rmSync(this.#dir, { recursive: true, force: true });
@@ -120,7 +125,10 @@ export class PostgresServer {
 
   /** Resolves when it takes connections. */
   async start(): Promise<void> {
-    if (!existsSync(this.#data)) copyTemplate(this.#data);
+    if (!existsSync(this.#data)) {
+      if (this.options.standbyOf === undefined) copyTemplate(this.#data);
+      else await copyServer(this.options.standbyOf, this.#data);
+    }
     const child = this.#spawn();
     this.#child = child;
     realProcess.on('exit', this.#quitOnExit);
@@ -141,7 +149,7 @@ export class PostgresServer {
       fsync: 'off',
       full_page_writes: 'off',
       shared_buffers: '16MB',
-      ...this.#settings,
+      ...this.options.settings,
     };
     const [command, ...args] = [
       ...dieWithParent(),
@@ -225,17 +233,28 @@ function makeTemplate(): string {
   writeFileSync(password, PASSWORD);
   const where = ['-D', data, '-U', 'postgres', '--pwfile', password];
   const how = ['--auth=scram-sha-256', '--encoding=UTF8', '--locale=C', '--wal-segsize=1', '-N'];
-  const made = spawnSync(program('initdb'), [...where, ...how], {
+  execute('initdb', [...where, ...how]);
+  return data;
+}
+
+/** What a hot standby begins with, and how it goes on from there. A proxy of this process may be in between. */
+async function copyServer(port: number, to: string): Promise<void> {
+  const from = `host=127.0.0.1 port=${port} user=postgres password=${PASSWORD}`;
+  const args = ['-D', to, '-d', from, '--checkpoint=fast', '--write-recovery-conf'];
+  await promisify(execFile)(program('pg_basebackup'), args, { cwd: '/', ...serverUser() });
+}
+
+function execute(name: string, args: string[]): void {
+  const { status, error, stderr } = spawnSync(program(name), args, {
     cwd: '/',
     encoding: 'utf8',
     ...serverUser(),
   });
-  if (made.status !== 0) throw new Error(`initdb failed.\n${made.error ?? made.stderr}`);
-  return data;
+  if (status !== 0) throw new Error(`${name} failed.\n${error ?? stderr}`);
 }
 
 /** Beside the server, which may be named by a link from elsewhere. */
-function program(name: 'postgres' | 'initdb'): string {
+function program(name: string): string {
   const server = realpathSync(process.env['POSTGRES_SERVER'] ?? '/usr/bin/postgres');
   return join(dirname(server), name);
 }

@@ -1,4 +1,4 @@
-import { NOW } from './statements.js';
+import { NOW, writable } from './statements.js';
 import type { Table } from './table.js';
 
 /** The number of an advisory lock as pg_locks has it. */
@@ -25,7 +25,7 @@ export function sessionStatementsFor({ leases }: Table) {
   const columns = `key, lock::text AS lock, fence::text AS fence, owner, instance, since::text AS since,
   until::text AS until, ${NOW}::text AS now`;
   return {
-    open: `SELECT ${NOW}::text AS now, (SELECT count(*) FROM (SELECT FROM ${leases} LIMIT 1) AS a) AS ready`,
+    open: `WITH ${writable('a', leases, 'until')} SELECT ${NOW}::text AS now`,
 
     /** $1 key, $2 lock, $3 ttl µs, $4 owner, $5 instance, $6 deadline µs. The lock decides; the row tells of it. */
     claim: `
