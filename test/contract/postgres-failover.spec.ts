@@ -57,12 +57,14 @@ describe.each([
       await expect(store.acquire(claimOf('lease/a'))).rejects.toThrow(POSTGRES_READ_ONLY());
     }
     const witness = new Witness(stores[0]!, TTL);
-    const refused: unknown = await witness.engine.tryAcquire('a').catch((error: unknown) => error);
-    expect(refused).toMatchObject({
+    const unable: unknown = await witness.engine.tryAcquire('a').catch((error: unknown) => error);
+    expect(unable).toMatchObject({
       code: 'LEASE_STORE_UNAVAILABLE',
       cause: { message: POSTGRES_READ_ONLY() },
     });
     standby.promote();
+    const refused = await stores[0]!.acquire(claimOf('lease/standby'));
+    expect(refused).toMatchObject({ granted: false, reason: 'held' });
     for (const [i, store] of stores.entries()) {
       expect((await take(store, `lease/${i}`)).fence).toBeGreaterThan(fence);
     }

@@ -174,6 +174,7 @@ export class PostgresAdvisoryLeaseStore implements LeaseStore {
     const keys = asked.map(({ hold }) => hold.key);
     const fences = asked.map(({ held }) => held.fence);
     const ttls = asked.map(({ hold }) => micros(hold.ttl));
+    this.#session.outlast(Math.max(...asked.map(({ hold }) => hold.ttl)));
     try {
       const [row] = await this.#ask(this.#sql.renew, [keys, fences, ttls]);
       if (typeof row?.['locks'] !== 'string') throw new Error(BAD_POSTGRES_ANSWER('renew'));
@@ -244,6 +245,7 @@ export class PostgresAdvisoryLeaseStore implements LeaseStore {
   async #tryLock({ key, token, ttl, instance }: Claim, until: number): Promise<Row> {
     const lock = lockId('session', key);
     const deadline = this.#time.deadlineAt(until) * 1_000;
+    this.#session.outlast(ttl);
     const values = [key, lock, micros(ttl), ownerPrefix(token), instance, deadline];
     try {
       const [row] = await this.#tables.ask(this.#sql.claim, values, until, [token]);
