@@ -25,6 +25,8 @@ export interface PostgresServerOptions {
   settings?: Readonly<Record<string, string | number>>;
   /** A port of the server whose hot standby it is: by way of a proxy, where its replication is to be cut. */
   standbyOf?: number;
+  /** A network namespace to run in, open to all who are there. Needs root. */
+  namespace?: string;
 }
 
 const START_TIMEOUT = 20_000;
@@ -143,16 +145,20 @@ export class PostgresServer {
   }
 
   #spawn(): ChildProcess {
+    const { namespace } = this.options;
     const settings = {
-      listen_addresses: '127.0.0.1',
+      listen_addresses: namespace === undefined ? '127.0.0.1' : '*',
       unix_socket_directories: '',
       fsync: 'off',
       full_page_writes: 'off',
       shared_buffers: '16MB',
       ...this.options.settings,
     };
+    if (namespace !== undefined) {
+      writeFileSync(join(this.#data, 'pg_hba.conf'), 'host all all all scram-sha-256\n');
+    }
     const [command, ...args] = [
-      ...dieWithParent(),
+      ...(namespace === undefined ? dieWithParent() : dieInside(namespace)),
       program('postgres'),
       '-D',
       this.#data,
@@ -281,6 +287,13 @@ export function ownFolder(prefix: string): string {
 export function dieWithParent(): string[] {
   const setpriv = '/usr/bin/setpriv';
   return existsSync(setpriv) ? [setpriv, '--pdeathsig', 'QUIT'] : [];
+}
+
+/** To enter a namespace is root's; what runs there is not. */
+function dieInside(namespace: string): string[] {
+  const { uid, gid } = serverUser();
+  const user = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];
+  return ['ip', 'netns', 'exec', namespace, 'setpriv', ...user, '--pdeathsig', 'QUIT'];
 }
 
 export function hasExited(child: ChildProcess): boolean {
