@@ -24,7 +24,7 @@ export const startFarPostgres = (): Promise<FarPostgres> =>
 const canMakeNamespaces = (): boolean =>
   realProcess.platform === 'linux' &&
   realProcess.getuid?.() === 0 &&
-  ['ip', 'setpriv'].every((name) => spawnSync(name, ['--version']).status === 0) &&
+  ['ip', 'setpriv'].every((name) => spawnSync(name, ['-V']).status === 0) &&
   run('ip', 'netns', 'list') === 0 &&
   tryNamespace();
 

@@ -171,7 +171,7 @@ export class PostgresServer {
       const child = spawn(command!, args, {
         stdio: ['ignore', log, log],
         cwd: '/',
-        ...serverUser(),
+        ...(namespace === undefined ? serverUser() : {}),
       });
       // A test that forgets to stop its server must not hang; an error of spawn shows as an exit.
       child.unref();

@@ -8,8 +8,8 @@ import { leavesUsable } from './postgres-errors.js';
 /** An answer that is owed for longer ends the session, and every lock with it: as long as anybody waits for one. */
 const SILENCE = 5_000;
 
-/** Seconds of silence after which the server lets go of a client, at least. */
-const OUTLAST_AT_LEAST = 5;
+/** Seconds of silence after which the server lets go of a client, at least: whole ones are what it counts in. */
+const OUTLAST_AT_LEAST = 2;
 /** What Linux takes for the time between two keepalives. */
 const KEEPALIVE_AT_MOST = 32_767;
 
@@ -25,7 +25,7 @@ function settingsFor(seconds: number): string {
   const count = 3;
   return JSON.stringify({
     tcp_keepalives_idle: idle,
-    tcp_keepalives_interval: Math.ceil((seconds - idle) / count),
+    tcp_keepalives_interval: Math.max(1, Math.ceil((seconds - idle) / count)),
     tcp_keepalives_count: count,
     tcp_user_timeout: seconds * 1_000,
     idle_session_timeout: 0,
