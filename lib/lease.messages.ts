@@ -251,6 +251,9 @@ export const BAD_QUERYABLE = (value: unknown): string =>
 export const POOLER_IN_BETWEEN = (): string =>
   'There is a pooler between PostgresAdvisoryLeaseStore and PostgreSQL; a lock of a session is not safe there. Connect to the server itself, or use PostgresLeaseStore.';
 
+export const LISTEN_BEHIND_POOLER = (): string =>
+  'There is a pooler between PostgresLeaseStore and PostgreSQL, behind which it does not listen: who waits for a lease polls. Turn "listen" off to say that you know, or connect to the server itself.';
+
 export const SESSION_LOST = (): string =>
   'The session that held the locks is gone, and with it every lock.';
 

@@ -322,7 +322,7 @@ describe('An error of PostgreSQL', () => {
       { connectionString: server.url, options: '-c default_transaction_read_only=on' },
       { table: 'readonly' },
     );
-    await replica.open();
+    expect(await errorOf(replica.open())).toMatchObject({ message: POSTGRES_READ_ONLY() });
     expect(await errorOf(replica.acquire(claimOf('lease/other')))).toMatchObject({
       message: POSTGRES_READ_ONLY(),
       code: '25006',

@@ -1,7 +1,8 @@
 import { performance } from 'node:perf_hooks';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Pool } from 'pg';
+import { Client, Pool } from 'pg';
 import { LeaseEngine } from '../../lib/lease/lease-engine.js';
+import { Listener } from '../../lib/stores/postgres/listener.js';
 import { PostgresLeaseStore } from '../../lib/stores/postgres/postgres-lease-store.js';
 import { statementsFor } from '../../lib/stores/postgres/statements.js';
 import { tableOf } from '../../lib/stores/postgres/table.js';
@@ -9,6 +10,7 @@ import { claimOf, take } from '../support/claims.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { PASSWORD, startPostgres, type PostgresServer } from '../support/postgres-server.js';
 import { until } from '../support/until.js';
+import { VirtualClock } from '../support/virtual-clock.js';
 
 let server: PostgresServer;
 let admin: Pool;
@@ -285,6 +287,44 @@ describe('Who watches', () => {
     await until(() => store.release(held, {}).catch(() => undefined));
     await until(() => told > before);
     await stop();
+  });
+
+  it('listens on one connection, which is dropped some time after the last has stopped', async () => {
+    const opened: Client[] = [];
+    const connect = (): Client => {
+      const client = new Client({ connectionString: server.url, application_name: 'listener' });
+      opened.push(client);
+      return client;
+    };
+    const listening = (): Promise<string> =>
+      value("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'listener'");
+    const clock = new VirtualClock();
+    const listener = new Listener(connect, clock);
+    const stopFirst = await listener.watch('lease/idle-a', () => undefined);
+    const stopSecond = await listener.watch('lease/idle-b', () => undefined);
+    await stopFirst();
+    await clock.advance(120_000);
+    expect(await listening()).toBe('1');
+    await stopSecond();
+    await clock.advance(59_999);
+    // Whoever comes before the minute is over finds it open, and ends the wait.
+    await (
+      await listener.watch('lease/idle-c', () => undefined)
+    )();
+    await clock.advance(59_999);
+    expect(await listening()).toBe('1');
+    expect(opened).toHaveLength(1);
+    await clock.advance(1);
+    await until(async () => (await listening()) === '0');
+    expect(clock.timers).toBe(0);
+    let told = 0;
+    const stop = await listener.watch('lease/idle-d', () => told++);
+    expect(opened).toHaveLength(2);
+    await store.release(await take(store, 'lease/idle-d'), {});
+    await until(() => told > 0);
+    await stop();
+    await listener.close();
+    expect(clock.timers).toBe(0);
   });
 
   it('gets the key when it is released, long before it would ask again', async () => {

@@ -16,7 +16,7 @@ type Mode = 'open' | 'cut' | 'swallow-replies' | 'stall';
 export class FaultProxy {
   readonly port: number;
   readonly #server: Server;
-  readonly #targetPort: number;
+  #targetPort: number;
   readonly #connections = new Set<Connection>();
   #mode: Mode = 'open';
   #delay = 0;
@@ -37,6 +37,11 @@ export class FaultProxy {
   cut(): void {
     this.#mode = 'cut';
     for (const connection of this.#connections) connection.reset();
+  }
+
+  /** New connections lead to another port from now on, as a name does after a failover. */
+  leadTo(port: number): void {
+    this.#targetPort = port;
   }
 
   /** The server gets the requests; its answers are lost. */

@@ -15,6 +15,13 @@ const SERVERS = [
     brew: 'postgresql',
     folders: () => versionsIn('/usr/lib/postgresql').map((folder) => join(folder, 'bin')),
   },
+  {
+    binary: 'pgbouncer',
+    variable: 'PGBOUNCER',
+    debian: 'pgbouncer',
+    brew: 'pgbouncer',
+    folders: () => ['/usr/sbin'],
+  },
   { binary: 'etcd', variable: 'ETCD_SERVER', debian: 'etcd-server', brew: 'etcd' },
   { binary: 'openssl', variable: 'OPENSSL', debian: 'openssl', brew: 'openssl' },
   {

@@ -1,7 +1,9 @@
 import type { Client } from 'pg';
-import { NO_POSTGRES, POSTGRES_SILENT } from '../../lease.messages.js';
+import { systemClock, type Clock } from '../../lease/clock.js';
+import { LISTEN_BEHIND_POOLER, NO_POSTGRES, POSTGRES_SILENT } from '../../lease.messages.js';
 import { lockId } from './lock-id.js';
 import { OneByOne } from './one-by-one.js';
+import { isPooled } from './pooler.js';
 import { SILENCE, within } from './postgres-connection.js';
 import { CHANNEL } from './statements.js';
 
@@ -28,15 +30,18 @@ export class Listener {
   #opening: Promise<Client> | undefined;
   /** The one that listens, while it does. */
   #current: Client | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: unknown;
   #isClosed = false;
+  /** There is a pooler in between: once seen, nobody listens any more. */
+  #isPooled = false;
 
   constructor(
     private readonly connect: () => Client,
-    private readonly idle = IDLE,
+    private readonly clock: Clock = systemClock,
   ) {}
 
   async watch(key: string, onFree: () => void): Promise<() => Promise<void>> {
+    if (this.#isPooled) throw new Error(LISTEN_BEHIND_POOLER());
     const watcher: Watcher = { id: lockId('watch', key), onFree, seenOn: undefined };
     this.#watchers.add(watcher);
     try {
@@ -59,7 +64,7 @@ export class Listener {
   }
 
   async #hangUp(): Promise<void> {
-    clearTimeout(this.#timer);
+    this.clock.clearTimer(this.#timer);
     const opening = this.#opening;
     this.#opening = undefined;
     this.#current = undefined;
@@ -67,7 +72,7 @@ export class Listener {
   }
 
   #open(): Promise<Client> {
-    clearTimeout(this.#timer);
+    this.clock.clearTimer(this.#timer);
     if (this.#isClosed) return Promise.reject(new Error(NO_POSTGRES()));
     if (this.#opening !== undefined) return this.#opening;
     const opening = this.#listen();
@@ -86,6 +91,8 @@ export class Listener {
     client.on('notification', ({ payload }) => this.#heard(payload));
     try {
       await client.connect();
+      // Nothing is heard there, and the locks of those who watch would stay on the server for ever.
+      if (await isPooled(client, SILENCE)) throw this.#refusePooler();
       await this.#ask(client, `LISTEN ${CHANNEL}`);
     } catch (error) {
       void end(client);
@@ -95,6 +102,13 @@ export class Listener {
     (client as Client & { unref?: () => void }).unref?.();
     this.#current = client;
     return client;
+  }
+
+  /** Told once: who waits polls from now on, and nothing else is wrong. */
+  #refusePooler(): Error {
+    if (!this.#isPooled) process.emitWarning(LISTEN_BEHIND_POOLER());
+    this.#isPooled = true;
+    return new Error(LISTEN_BEHIND_POOLER());
   }
 
   /** Waits for a release of the key that is being committed: who looks after this finds what it left. */
@@ -109,7 +123,7 @@ export class Listener {
     const client = this.#current;
     if (client === undefined || watcher.seenOn !== client) return;
     if (this.#watchers.size === 0) {
-      this.#timer = setTimeout(() => void this.#hangUp(), this.idle).unref();
+      this.#timer = this.clock.setTimer(() => void this.#hangUp(), IDLE);
     }
     // A lock too many costs others a message in vain; the connection may be gone, and the lock with it.
     await this.#ask(client, 'SELECT pg_advisory_unlock_shared($1::bigint)', [watcher.id]).catch(
@@ -141,11 +155,11 @@ export class Listener {
   }
 
   #again(pause: number): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => {
-      if (this.#watchers.size === 0 || this.#isClosed) return;
+    this.clock.clearTimer(this.#timer);
+    this.#timer = this.clock.setTimer(() => {
+      if (this.#watchers.size === 0 || this.#isClosed || this.#isPooled) return;
       this.#resume().catch(() => this.#again(Math.min(2 * pause, RETRY_AT_MOST)));
-    }, pause).unref();
+    }, pause);
   }
 
   async #resume(): Promise<void> {

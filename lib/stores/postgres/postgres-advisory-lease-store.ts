@@ -23,6 +23,7 @@ import { lockId } from './lock-id.js';
 import { OneByOne } from './one-by-one.js';
 import { withDefaults } from './options.js';
 import { assertConnection, clientFor, type Row } from './postgres-connection.js';
+import { fenceOf, microsOf, nextPage } from './postgres-answer.js';
 import { toSessionRecord } from './session-record.js';
 import { createSessionSql, sessionStatementsFor } from './session-statements.js';
 import { Session } from './session.js';
@@ -174,6 +175,7 @@ export class PostgresAdvisoryLeaseStore implements LeaseStore {
     const keys = asked.map(({ hold }) => hold.key);
     const fences = asked.map(({ held }) => held.fence);
     const ttls = asked.map(({ hold }) => micros(hold.ttl));
+    this.#session.outlast(Math.max(...asked.map(({ hold }) => hold.ttl)));
     try {
       const [row] = await this.#ask(this.#sql.renew, [keys, fences, ttls]);
       if (typeof row?.['locks'] !== 'string') throw new Error(BAD_POSTGRES_ANSWER('renew'));
@@ -216,7 +218,7 @@ export class PostgresAdvisoryLeaseStore implements LeaseStore {
       const rows: Row[] = await this.#ask(this.#sql.list, [prefix, last]);
       for (const row of rows) yield toSessionRecord(row);
       if (rows.length === 0) return;
-      last = String(rows.at(-1)!['key']);
+      last = nextPage(rows, last);
     }
   }
 
@@ -230,20 +232,31 @@ export class PostgresAdvisoryLeaseStore implements LeaseStore {
       if (performance.now() >= until) return tooLate();
       if (!this.#time.isFreshAt(performance.now())) await this.#learnTime(until);
       const row = await this.#tryLock(claim, until);
-      const { got, fence, seen, until: heldUntil } = row;
-      this.#heard(row['now']);
-      if (got === 'false') {
-        const left = (Number(heldUntil) - Number(seen)) / 1_000;
-        return { granted: false, reason: 'held', ...waitOf(left) };
+      try {
+        const answer = this.#understand(claim, row);
+        if (answer !== 'late') return answer;
+      } catch (error) {
+        // The lock may be ours all the same, and nobody would give it back.
+        this.#session.end();
+        throw error;
       }
-      if (got === 'true') return this.#granted(claim, String(fence), row['pid']);
-      if (got !== 'late') throw new Error(BAD_POSTGRES_ANSWER('acquire'));
     }
+  }
+
+  #understand(claim: Claim, row: Row): Grant | Refusal | 'late' {
+    const { got, seen, until: heldUntil, fence, pid } = row;
+    this.#heard(row['now']);
+    if (got === 'late') return got;
+    if (got === 'true') return this.#granted(claim, fence, pid);
+    if (got !== 'false') throw new Error(BAD_POSTGRES_ANSWER('acquire'));
+    const left = (Number(heldUntil) - Number(seen)) / 1_000;
+    return { granted: false, reason: 'held', ...waitOf(left) };
   }
 
   async #tryLock({ key, token, ttl, instance }: Claim, until: number): Promise<Row> {
     const lock = lockId('session', key);
     const deadline = this.#time.deadlineAt(until) * 1_000;
+    this.#session.outlast(ttl);
     const values = [key, lock, micros(ttl), ownerPrefix(token), instance, deadline];
     try {
       const [row] = await this.#tables.ask(this.#sql.claim, values, until, [token]);
@@ -257,15 +270,12 @@ export class PostgresAdvisoryLeaseStore implements LeaseStore {
     }
   }
 
-  #granted({ key, token, ttl }: Claim, fence: string, pid: unknown): Grant {
-    if (!/^\d{1,16}$/.test(fence) || !Number.isSafeInteger(Number(fence))) {
-      this.#session.end();
-      throw new Error(BAD_POSTGRES_ANSWER('acquire'));
-    }
+  #granted({ key, token, ttl }: Claim, text: unknown, pid: unknown): Grant {
+    const fence = fenceOf(text);
     if (pid !== this.#session.pid) throw new Error(SESSION_LOST());
-    this.#held.set(key, { token, fence, until: performance.now() + ttl });
+    this.#held.set(key, { token, fence: String(fence), until: performance.now() + ttl });
     this.#sweeper.now();
-    return { granted: true, fence: Number(fence) };
+    return { granted: true, fence };
   }
 
   #ask(text: string, values: unknown[]): Promise<Row[]> {
@@ -278,10 +288,7 @@ export class PostgresAdvisoryLeaseStore implements LeaseStore {
   }
 
   #heard(now: unknown): void {
-    if (typeof now !== 'string' || !/^\d{16}$/.test(now)) {
-      throw new Error(BAD_POSTGRES_ANSWER('now'));
-    }
-    this.#time.heard(Math.floor(Number(now) / 1_000));
+    this.#time.heard(Math.floor(microsOf(now) / 1_000));
   }
 }
 

@@ -26,10 +26,15 @@ export const isCollision = (error: unknown): boolean =>
 export const isCreatedMeanwhile = (error: unknown): boolean =>
   ['42P07', '23505', '42710'].includes(sqlState(error) ?? '');
 
-/** The connection goes on after it: the statement failed, not the session. */
+const isReadOnly = (error: unknown): boolean => sqlState(error) === '25006';
+
+/**
+ * The connection goes on after it: the statement failed, not the session. One to a replica is given up, which would
+ * stay there for ever: by now the same name may lead to the primary.
+ */
 export function leavesUsable(error: unknown): boolean {
   const { severity } = (error ?? {}) as { severity?: unknown };
-  return sqlState(error) !== undefined && severity === 'ERROR';
+  return sqlState(error) !== undefined && severity === 'ERROR' && !isReadOnly(error);
 }
 
 /**

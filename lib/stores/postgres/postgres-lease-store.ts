@@ -26,6 +26,7 @@ import { createSql } from './migration.js';
 import { withDefaults } from './options.js';
 import { assertConnection, clientFor, Connections, type Row } from './postgres-connection.js';
 import { connectionForThread } from './postgres-in-thread.js';
+import { fenceOf, microsOf, nextPage } from './postgres-answer.js';
 import { toRecord } from './postgres-record.js';
 import { statementsFor } from './statements.js';
 import { Sweeper } from './sweeper.js';
@@ -188,7 +189,7 @@ export class PostgresLeaseStore implements LeaseStore {
         if (record !== null) yield record;
       }
       if (rows.length === 0) return;
-      last = String(rows.at(-1)!['key']);
+      last = nextPage(rows, last);
     }
   }
 
@@ -242,9 +243,7 @@ export class PostgresLeaseStore implements LeaseStore {
   }
 
   #granted(text: unknown): Grant {
-    const fence = Number(text);
-    if (!(fence > 0 && Number.isSafeInteger(fence)))
-      throw new Error(BAD_POSTGRES_ANSWER('acquire'));
+    const fence = fenceOf(text);
     this.#sweeper.now();
     return { granted: true, fence };
   }
@@ -265,9 +264,7 @@ export class PostgresLeaseStore implements LeaseStore {
 
   /** Without a clock there is no deadline, and a claim without one could be executed late (rule 2). */
   #heard(now: unknown): void {
-    if (typeof now !== 'string' || !/^\d{16}$/.test(now))
-      throw new Error(BAD_POSTGRES_ANSWER('now'));
-    this.#time.heard(Math.floor(Number(now) / 1_000));
+    this.#time.heard(Math.floor(microsOf(now) / 1_000));
   }
 }
 
@@ -281,8 +278,10 @@ const unavailable = (why: 'late' | 'crowded'): Refusal => ({
 const micros = (ms: number): number => Math.ceil(ms * 1_000);
 
 /** Milliseconds from one µs of the server to another. */
-const between = (from: unknown, to: unknown): number =>
-  Math.max(0, Math.ceil((Number(to) - Number(from)) / 1_000));
+function between(from: unknown, to: unknown): number {
+  const ms = Math.ceil((microsOf(to) - microsOf(from)) / 1_000);
+  return Math.max(0, ms);
+}
 
 /** Not all of them in the same moment again. */
 const pause = (tries: number): Promise<void> =>

@@ -1,16 +1,36 @@
 import type { Client } from 'pg';
 import { NO_POSTGRES, POOLER_IN_BETWEEN, POSTGRES_SILENT } from '../../lease.messages.js';
 import { OneByOne } from './one-by-one.js';
+import { isPooled } from './pooler.js';
 import { within, type Row } from './postgres-connection.js';
 import { leavesUsable } from './postgres-errors.js';
 
 /** An answer that is owed for longer ends the session, and every lock with it: as long as anybody waits for one. */
 const SILENCE = 5_000;
 
-/** The server lets go of a client whose machine is gone after some ten seconds, and not after two hours. */
-const KEEPALIVES = `
-SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;
-SET tcp_user_timeout = 10000; SELECT pg_backend_pid() AS pid`;
+/** Seconds of silence after which the server lets go of a client, at least: whole ones are what it counts in. */
+const OUTLAST_AT_LEAST = 2;
+/** What Linux takes for the time between two keepalives. */
+const KEEPALIVE_AT_MOST = 32_767;
+
+/** Those of them that this server has; a server before 14 ends no idle session, one before 12 has no user timeout. */
+const SETTINGS = `
+SELECT count(set_config(wanted.name, wanted.value, false))
+FROM jsonb_each_text(($1::text)::jsonb) AS wanted (name, value)
+WHERE wanted.name IN (SELECT name FROM pg_settings)`;
+
+/** No sooner than after so many seconds without a word does the server end the session by itself. */
+function settingsFor(seconds: number): string {
+  const idle = Math.min(Math.ceil(seconds / 2), KEEPALIVE_AT_MOST);
+  const count = 3;
+  return JSON.stringify({
+    tcp_keepalives_idle: idle,
+    tcp_keepalives_interval: Math.max(1, Math.ceil((seconds - idle) / count)),
+    tcp_keepalives_count: count,
+    tcp_user_timeout: seconds * 1_000,
+    idle_session_timeout: 0,
+  });
+}
 
 /**
  * One session of PostgreSQL: what it locks is locked until it says otherwise or ends. A new one is begun when it is
@@ -21,6 +41,9 @@ export class Session {
   #opening: Promise<Client> | undefined;
   #client: Client | undefined;
   #isClosed = false;
+  #outlasts = OUTLAST_AT_LEAST;
+  /** Of the client: for how long the server was told to wait. */
+  #told = 0;
 
   constructor(
     private readonly connect: () => Client,
@@ -47,6 +70,15 @@ export class Session {
     await within(500, gone, () => new Error(NO_POSTGRES())).catch(() => destroy(client));
   }
 
+  /**
+   * From the next statement on the server does not give up a client that it hears nothing of for so many milliseconds.
+   * Who holds a lease trusts it for less than its ttl after the server last heard of it (rule 3): a holder that is
+   * cut off without a word has lost it by itself before the server frees it.
+   */
+  outlast(ttl: number): void {
+    this.#outlasts = Math.max(this.#outlasts, Math.ceil(ttl / 1_000));
+  }
+
   /** One statement, one after the other; `until` bounds how long it may wait for its turn (rule 2). */
   ask(text: string, values: readonly unknown[] | undefined, until: number): Promise<Row[]> {
     return this.#turns.run('', () => this.#ask(text, values, until));
@@ -56,14 +88,24 @@ export class Session {
     const left = until - performance.now();
     if (this.#isClosed || left <= 0) throw new Error(NO_POSTGRES());
     const client = await within(left, this.#begin(), () => new Error(NO_POSTGRES()));
-    const asked = values === undefined ? client.query(text) : client.query(text, [...values]);
     try {
-      const { rows } = await within(SILENCE, asked, () => new Error(POSTGRES_SILENT(SILENCE)));
-      return rows as Row[];
+      const seconds = this.#outlasts;
+      if (this.#told < seconds) {
+        await this.#send(client, SETTINGS, [settingsFor(seconds)]);
+        this.#told = seconds;
+      }
+      return await this.#send(client, text, values);
     } catch (error) {
       if (!leavesUsable(error)) this.end(client);
       throw error;
     }
+  }
+
+  async #send(client: Client, text: string, values: readonly unknown[] = []): Promise<Row[]> {
+    // Several statements in one text may have no values.
+    const asked = values.length === 0 ? client.query(text) : client.query(text, [...values]);
+    const { rows } = await within(SILENCE, asked, () => new Error(POSTGRES_SILENT(SILENCE)));
+    return rows as Row[];
   }
 
   /** Ends it at once. The server frees what it held when it hears of that. */
@@ -89,17 +131,14 @@ export class Session {
     client.on('end', () => this.#lost(client));
     try {
       await client.connect();
-      const silent = (): Error => new Error(POSTGRES_SILENT(SILENCE));
-      const settings: unknown = await within(SILENCE, client.query(KEEPALIVES), silent);
-      const pid = (settings as { rows: Row[] }[]).at(-1)?.rows[0]?.['pid'];
-      // A pooler gives a number of its own, and shares its sessions.
-      const { processID } = client as Client & { processID?: number };
-      if (Number(pid) !== processID) throw new Error(POOLER_IN_BETWEEN());
+      // First of all: a setting would stay behind on a session that others use after us.
+      if (await isPooled(client, SILENCE)) throw new Error(POOLER_IN_BETWEEN());
     } catch (error) {
       destroy(client);
       throw error;
     }
     this.#client = client;
+    this.#told = 0;
     return client;
   }
 

@@ -42,13 +42,19 @@ const isGuarded = (id: string): string => `EXISTS (
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND ((classid::bigint << 32) | objid::bigint) = ${id}::bigint)`;
 
+/** Writes nothing, and fails where nothing can be written: no rights, or a replica. */
+export const writable = (name: string, table: string, column: string): string => `
+  ${name}_insert AS (INSERT INTO ${table} SELECT * FROM ${table} WHERE false),
+  ${name}_update AS (UPDATE ${table} SET ${column} = ${column} WHERE false),
+  ${name}_delete AS (DELETE FROM ${table} WHERE false)`;
+
 /** Every operation is one statement, and so one transaction of its own: a pooler may be in between. */
 export function statementsFor({ leases, done }: Table) {
   return {
-    /** What is needed to begin: both tables, and the time. */
+    /** What is needed to begin: that both tables are there and may be written to, and the time. */
     open: `
-SELECT ${NOW}::text AS now, (SELECT count(*) FROM (SELECT FROM ${leases} LIMIT 1) AS a) +
-  (SELECT count(*) FROM (SELECT FROM ${done} LIMIT 1) AS b) AS ready`,
+WITH ${writable('a', leases, 'fence')}, ${writable('b', done, 'until')}
+SELECT ${NOW}::text AS now`,
 
     /**
      * $1 key, $2 token, $3 ttl µs, $4 permits, $5 instance, $6 deadline µs, $7 guard lock, $8 once, $9 retention µs.

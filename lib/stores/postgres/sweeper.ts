@@ -1,3 +1,5 @@
+import { systemClock, type Clock } from '../../lease/clock.js';
+
 /** How often a process that takes leases looks for rows that are to be forgotten. */
 const EVERY = 300_000;
 const AT_ONCE = 1_000;
@@ -12,17 +14,18 @@ export class Sweeper {
   /** @param sweep - forgets so many at most, and says how many it were */
   constructor(
     private readonly sweep: (atMost: number) => Promise<number>,
-    private readonly every = EVERY,
+    private readonly clock: Pick<Clock, 'now'> = systemClock,
+    random = Math.random,
   ) {
     // Not all processes of a deployment in the same moment.
-    this.#next = performance.now() + every * Math.random();
+    this.#next = clock.now() + EVERY * random();
   }
 
   /** In the background: nobody waits for it, and nobody is told that it failed (rule 12). */
   now(): void {
-    const now = performance.now();
+    const now = this.clock.now();
     if (now < this.#next) return;
-    this.#next = now + this.every;
+    this.#next = now + EVERY;
     void this.#sweepQuietly();
   }
 
