@@ -26,7 +26,7 @@ export function unpackPackages({ suites, packages, into, scratch }) {
   try {
     run('apt-get', ['-c', config, '-qq', '--error-on=any', 'update']);
     const wanted = packages.map((name) => `${name}/${suites.at(-1)}`);
-    const how = ['-qq', '-y', '--download-only', '--no-install-recommends'];
+    const how = ['-q', '-y', '--download-only', '--no-install-recommends'];
     run('apt-get', ['-c', config, ...how, 'install', ...wanted]);
     const archives = join(scratch, 'cache', 'archives');
     mkdirSync(into, { recursive: true });

@@ -85,7 +85,6 @@ export const LINE_UP = [
   postgres(15, ['bookworm']),
   postgres(17, ['trixie']),
   postgres(18, ['sid']),
-  postgres(19, ['sid', 'experimental']),
   etcd(['bullseye'], { groups: TOO_OLD('etcd') }),
   etcd(['bookworm']),
   etcd(['trixie']),
