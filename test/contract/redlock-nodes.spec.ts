@@ -4,6 +4,7 @@ import {
   BAD_DURATION_RANGE,
   NOT_CONNECTED,
   NO_PERMITS,
+  REDIS_TOO_OLD,
   REDLOCK_NODE_COUNT,
   REDLOCK_NO_MAJORITY,
   REDLOCK_SAME_NODE,
@@ -12,6 +13,7 @@ import {
 import { LeaseEngine } from '../../lib/lease/lease-engine.js';
 import { RedlockLeaseStore } from '../../lib/stores/redlock/redlock-lease-store.js';
 import { claimOf, take } from '../support/claims.js';
+import { bulk, startFakeRedis } from '../support/fake-redis.js';
 import type { RedisServer } from '../support/redis-server.js';
 import { admitAll, ask, startNodes, urlsOf } from '../support/redlock-nodes.js';
 import { until } from '../support/until.js';
@@ -56,6 +58,25 @@ describe('A Redlock store is made', () => {
   it('without connecting', async () => {
     const store = storeOf([NOWHERE, 'redis://127.0.0.1:2', 'redis://127.0.0.1:3']);
     await expect(store.open()).rejects.toThrow(REDLOCK_NO_MAJORITY(3, 3));
+  });
+
+  it('but not with nodes that are too old: they are named, and do not vote', async () => {
+    const info = bulk('redis_version:6.0.16\r\nloading:0\r\n');
+    const looks = (run: string): string =>
+      `*6\r\n:${Date.now()}\r\n${bulk(run)}:1\r\n:0\r\n${bulk('0')}:60000\r\n`;
+    const nodes = await Promise.all(
+      ['a', 'b', 'c'].map((run) =>
+        startFakeRedis(([name]) => ({ INFO: info, EVALSHA: looks(run) })[name]),
+      ),
+    );
+    const error: unknown = await storeOf(urlsOf(nodes))
+      .open()
+      .catch((thrown: unknown) => thrown);
+    await Promise.all(nodes.map((node) => node.close()));
+    expect(error).toMatchObject({
+      message: REDLOCK_NO_MAJORITY(3, 3),
+      cause: { message: REDIS_TOO_OLD('6.0.16') },
+    });
   });
 });
 

@@ -194,7 +194,16 @@ export class EtcdMember {
     const log = readFileSync(this.#log, 'utf8');
     if (!log.includes('serving client traffic')) return false;
     // A client certificate may be needed to ask it anything.
-    return this.options.scheme === 'https' || Number((await this.status())?.leader ?? 0) > 0;
+    if (this.options.scheme === 'https') return true;
+    // Where users sign in, newer ones tell their leader to nobody else; that they have one they tell anybody.
+    return Number((await this.status())?.leader ?? 0) > 0 || this.#isHealthy();
+  }
+
+  #isHealthy(): Promise<boolean> {
+    return fetch(`${this.url}/health`, { signal: AbortSignal.timeout(2_000) }).then(
+      ({ ok }) => ok,
+      () => false,
+    );
   }
 
   #spawn(): ChildProcess {

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { adminOf, REPLICATES_AT_ONCE } from './redis-sentinel.js';
 import { startRedis, type RedisServer } from './redis-server.js';
@@ -24,9 +24,10 @@ export async function startRedisCluster(): Promise<RedisCluster> {
   return cluster;
 }
 
-/** Beside the server that was found, or on the path. */
+/** Beside the server that was found, named after it as valkey-cli is, or on the path. */
 function redisCli(): string {
-  const beside = join(dirname(process.env['REDIS_SERVER'] ?? ''), 'redis-cli');
+  const server = process.env['REDIS_SERVER'] ?? '';
+  const beside = join(dirname(server), basename(server).replace('server', 'cli'));
   return existsSync(beside) ? beside : 'redis-cli';
 }
 

@@ -9,6 +9,7 @@ import {
   type IoredisClient,
 } from '../redis/redis-connection.js';
 import { qualifiedKey, redisKeys, scanPattern } from '../redis/redis-keys.js';
+import { assertNotTooOld } from '../redis/server-info.js';
 import { ServerTime } from '../redis/server-time.js';
 import { Silence } from '../redis/silence.js';
 import { readToken, wireToken } from '../redis/wire-token.js';
@@ -197,7 +198,13 @@ export class RedlockNode implements Voter {
 
   async look(): Promise<NodeState> {
     await this.#connected(performance.now() + NODE_PATIENCE);
-    const reply = await this.#call(scripts.look, [], []);
+    // Of a connection that was not asked before also how old the server is. One that may not be asked can do all the same.
+    const told =
+      this.#run === undefined
+        ? this.#silence.during(this.#client.info('server').catch(() => ''))
+        : undefined;
+    const [reply, info] = await Promise.all([this.#call(scripts.look, [], []), told]);
+    assertNotTooOld(info);
     const run = reply.text();
     const votes = reply.integer() === 1;
     const waitMs = reply.time();
