@@ -13,9 +13,7 @@ import { bulk, startFakeRedis } from '../support/fake-redis.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { until } from '../support/until.js';
-
-/** Much longer than any test: what comes sooner did not come by expiry. */
-const LONG = 600_000;
+import { LONG, Waiter } from '../support/waiter.js';
 
 let server: RedisServer;
 let admin: Redis;
@@ -58,42 +56,6 @@ function engineOf(store: RedisLeaseStore, ttl = 10_000): LeaseEngine {
 async function listeners(): Promise<number> {
   const list = (await admin.client('LIST', 'TYPE', 'PUBSUB')) as string;
   return list.split('\n').filter((line) => line !== '').length;
-}
-
-/** One who waits in line, and what it was told. */
-class Waiter {
-  calls = 0;
-  grant: Grant | undefined;
-  readonly claim: Claim;
-
-  constructor(
-    readonly store: RedisLeaseStore,
-    key: string,
-    options: Partial<Claim> = {},
-  ) {
-    this.claim = claimOf(key, { ttl: LONG, ...options });
-  }
-
-  ask(): Promise<Grant | Refusal> {
-    return this.store.enqueue(this.claim, (grant) => {
-      this.calls++;
-      this.grant ??= grant;
-    });
-  }
-
-  async stand(): Promise<void> {
-    for (;;) {
-      const { calls } = this;
-      const answer = await this.ask();
-      if (answer.granted || answer.reason !== 'held') throw new Error(JSON.stringify(answer));
-      if (answer.inLine) return;
-      await until(() => this.calls > calls);
-    }
-  }
-
-  turn(): Promise<Grant> {
-    return until(() => this.grant);
-  }
 }
 
 describe('A waiter in line whose process is gone', () => {
