@@ -9,10 +9,25 @@ import { until } from './until.js';
 
 const NODE_TIMEOUT = 1_000;
 
-/** Three primaries with a replica each. */
-export async function startRedisCluster(): Promise<RedisCluster> {
-  const isNode = ['--cluster-enabled', 'yes', '--cluster-node-timeout', `${NODE_TIMEOUT}`];
-  const args = [...isNode, '--cluster-replica-validity-factor', '0', ...REPLICATES_AT_ONCE];
+const asNode = (nodeTimeout: number): string[] => [
+  '--cluster-enabled',
+  'yes',
+  '--cluster-node-timeout',
+  `${nodeTimeout}`,
+];
+
+/**
+ * Three primaries with a replica each.
+ *
+ * @param nodeTimeout - a node that is silent for so long is replaced: longer where none is to be
+ */
+export async function startRedisCluster(nodeTimeout = NODE_TIMEOUT): Promise<RedisCluster> {
+  const args = [
+    ...asNode(nodeTimeout),
+    '--cluster-replica-validity-factor',
+    '0',
+    ...REPLICATES_AT_ONCE,
+  ];
   const nodes = await Promise.all(
     Array.from({ length: 6 }, () => startRedis({ args, hasBusPort: true })),
   );
@@ -29,10 +44,9 @@ export async function startPrimaries(
   count: number,
   args: readonly string[] = [],
 ): Promise<RedisCluster> {
-  const isNode = ['--cluster-enabled', 'yes', '--cluster-node-timeout', `${NODE_TIMEOUT}`];
   const nodes = await Promise.all(
     Array.from({ length: count }, () =>
-      startRedis({ args: [...isNode, ...args], hasBusPort: true }),
+      startRedis({ args: [...asNode(NODE_TIMEOUT), ...args], hasBusPort: true }),
     ),
   );
   const cluster = new RedisCluster(nodes);

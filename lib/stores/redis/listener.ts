@@ -110,12 +110,7 @@ export class Listener {
     this.#channels.set(channel, false);
     const asked = channel === this.#forAll ? client.subscribe(channel) : client.ssubscribe(channel);
     asked.then(
-      () => {
-        if (this.#client !== client || !this.#channels.has(channel)) return;
-        this.#channels.set(channel, true);
-        // What was released before told nobody: look again, and stand in line this time.
-        this.audience.onChange(new Set([channel]));
-      },
+      () => this.#listens(client, channel),
       (error: unknown) => {
         // A connection that broke is replaced by itself.
         if (this.#client !== client || !(error instanceof Error && error.name === 'ReplyError'))
@@ -123,6 +118,13 @@ export class Listener {
         this.#refused(client, channel, error);
       },
     );
+  }
+
+  #listens(client: Redis, channel: string): void {
+    if (this.#client !== client || !this.#channels.has(channel)) return;
+    this.#channels.set(channel, true);
+    // What was released before told nobody: look again, and stand in line this time.
+    this.audience.onChange(new Set([channel]));
   }
 
   #refused(client: Redis, channel: string, { message }: Error): void {
