@@ -16,7 +16,7 @@ type Mode = 'open' | 'cut' | 'swallow-replies' | 'stall';
 export class FaultProxy {
   readonly port: number;
   readonly #server: Server;
-  readonly #targetPort: number;
+  #targetPort: number;
   readonly #connections = new Set<Connection>();
   #mode: Mode = 'open';
   #delay = 0;
@@ -36,6 +36,12 @@ export class FaultProxy {
   /** Resets every connection, and every new one, until it heals. */
   cut(): void {
     this.#mode = 'cut';
+    for (const connection of this.#connections) connection.reset();
+  }
+
+  /** To another server from now on, as a name does after a failover. Resets every connection. */
+  leadTo(port: number): void {
+    this.#targetPort = port;
     for (const connection of this.#connections) connection.reset();
   }
 
