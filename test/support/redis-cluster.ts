@@ -39,22 +39,30 @@ export async function startRedisCluster(nodeTimeout = NODE_TIMEOUT): Promise<Red
   return cluster;
 }
 
-/** So many primaries, each with its share of the slots and without a replica: there much sooner than the whole. */
+/**
+ * So many primaries, each with its share of the slots and without a replica: there much sooner than the whole.
+ *
+ * @param securePorts - of as many nodes that listen there, too, with TLS
+ */
 export async function startPrimaries(
   count: number,
   args: readonly string[] = [],
+  securePorts: readonly number[] = [],
 ): Promise<RedisCluster> {
   const nodes = await Promise.all(
-    Array.from({ length: count }, () =>
-      startRedis({ args: [...asNode(NODE_TIMEOUT), ...args], hasBusPort: true }),
-    ),
+    Array.from({ length: count }, (_, i) => {
+      const secure = securePorts[i] === undefined ? [] : ['--tls-port', `${securePorts[i]}`];
+      const all = [...asNode(NODE_TIMEOUT), ...args, ...secure];
+      return startRedis({ args: all, hasBusPort: true });
+    }),
   );
   const cluster = new RedisCluster(nodes);
+  const met = securePorts[0] ?? nodes[0]!.port;
   for (const [i, node] of nodes.entries()) {
     const share = [i, i + 1].map((part) => Math.floor((part * SLOTS) / count));
     await cluster.ask(node, 'CLUSTER', 'SET-CONFIG-EPOCH', i + 1);
     await cluster.ask(node, 'CLUSTER', 'ADDSLOTSRANGE', share[0]!, share[1]! - 1);
-    await cluster.ask(node, 'CLUSTER', 'MEET', '127.0.0.1', nodes[0]!.port);
+    await cluster.ask(node, 'CLUSTER', 'MEET', '127.0.0.1', met);
   }
   await until(() => cluster.isUp(), { within: 10_000, what: 'all slots are served' });
   return cluster;
