@@ -138,12 +138,13 @@ describe('A node of a cluster behind TLS', () => {
     const certificates = makeCertificates();
     closing.push(() => certificates.remove());
     const { ca } = certificates;
-    const args = [
-      ...['--tls-ca-cert-file', certificates.file('ca')],
-      ...['--tls-cert-file', certificates.file('cert')],
-      ...['--tls-key-file', certificates.file('key')],
-      ...['--tls-auth-clients', 'no', '--tls-cluster', 'yes'],
-    ];
+    const args = Object.entries({
+      'ca-cert-file': certificates.file('ca'),
+      'cert-file': certificates.file('cert'),
+      'key-file': certificates.file('key'),
+      'auth-clients': 'no',
+      cluster: 'yes',
+    }).flatMap(([name, value]) => [`--tls-${name}`, value]);
     const ports = [await freePort(true), await freePort(true)];
     const cluster = await startPrimaries(2, args, ports);
     closing.push(() => cluster.stop());
