@@ -5,7 +5,12 @@ import { subscriberFor } from '../../lib/stores/redis/redis-connection.js';
 import { RedisLeaseStore } from '../../lib/stores/redis/redis-lease-store.js';
 import { RedisLine } from '../../lib/stores/redis/redis-line.js';
 import { claimOf, take } from '../support/claims.js';
-import { startPrimaries, startRedisCluster, type RedisCluster } from '../support/redis-cluster.js';
+import {
+  NEVER,
+  startPrimaries,
+  startRedisCluster,
+  type RedisCluster,
+} from '../support/redis-cluster.js';
 import type { RedisServer } from '../support/redis-server.js';
 import { until } from '../support/until.js';
 import { LONG, Waiter } from '../support/waiter.js';
@@ -17,7 +22,7 @@ afterEach(async () => {
 
 let cluster: RedisCluster;
 beforeAll(async () => {
-  cluster = await startRedisCluster(10_000);
+  cluster = await startRedisCluster(NEVER);
 }, 40_000);
 afterAll(() => cluster.stop());
 

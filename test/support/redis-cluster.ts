@@ -8,6 +8,8 @@ import { slotOf, SLOTS } from '../../lib/stores/redis/cluster/slot.js';
 import { until } from './until.js';
 
 const NODE_TIMEOUT = 1_000;
+/** Where no node is to be given up, however slow the machine is. */
+export const NEVER = 60_000;
 
 const asNode = (nodeTimeout: number): string[] => [
   '--cluster-enabled',
@@ -52,7 +54,7 @@ export async function startPrimaries(
   const nodes = await Promise.all(
     Array.from({ length: count }, (_, i) => {
       const secure = securePorts[i] === undefined ? [] : ['--tls-port', `${securePorts[i]}`];
-      const all = [...asNode(NODE_TIMEOUT), ...args, ...secure];
+      const all = [...asNode(NEVER), ...args, ...secure];
       return startRedis({ args: all, hasBusPort: true });
     }),
   );
