@@ -72,17 +72,13 @@ describe('A cluster that changes', () => {
     });
     const acquiring = engine.acquire('moving');
     await until(async () => (await cluster.ask(source, 'ZCARD', `${lease}:line`)) === 1);
-    const [from, to] = await Promise.all([cluster.idOf(source), cluster.idOf(target)]);
-    await cluster.ask(target, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', from);
-    await cluster.ask(source, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', to);
+    await cluster.beginMove(slot, source, target);
     expect(await renewed(held)).toBe('renewed');
-    const names = (await cluster.ask(source, 'CLUSTER', 'GETKEYSINSLOT', slot, 100)) as string[];
-    await cluster.ask(source, 'MIGRATE', '127.0.0.1', target.port, '', 0, 5_000, 'KEYS', ...names);
+    await cluster.moveKeys(slot, source, target);
     // By ASK: the source has it no more, the target has the slot not yet.
     expect(await renewed(held)).toBe('renewed');
     expect(await store.acquire(claimOf(held.key))).toMatchObject({ reason: 'held' });
-    for (const node of [target, source])
-      await cluster.ask(node, 'CLUSTER', 'SETSLOT', slot, 'NODE', to);
+    await cluster.endMove(slot, source, target);
     expect(await renewed(held)).toBe('renewed');
     expect(await store.release(held, {})).toBe(true);
     const next = await acquiring;

@@ -13,9 +13,7 @@ import { bulk, startFakeRedis } from '../support/fake-redis.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { until } from '../support/until.js';
-
-/** Much longer than any test: what comes sooner did not come by expiry. */
-const LONG = 600_000;
+import { LONG, Waiter } from '../support/waiter.js';
 
 let server: RedisServer;
 let admin: Redis;
@@ -58,42 +56,6 @@ function engineOf(store: RedisLeaseStore, ttl = 10_000): LeaseEngine {
 async function listeners(): Promise<number> {
   const list = (await admin.client('LIST', 'TYPE', 'PUBSUB')) as string;
   return list.split('\n').filter((line) => line !== '').length;
-}
-
-/** One who waits in line, and what it was told. */
-class Waiter {
-  calls = 0;
-  grant: Grant | undefined;
-  readonly claim: Claim;
-
-  constructor(
-    readonly store: RedisLeaseStore,
-    key: string,
-    options: Partial<Claim> = {},
-  ) {
-    this.claim = claimOf(key, { ttl: LONG, ...options });
-  }
-
-  ask(): Promise<Grant | Refusal> {
-    return this.store.enqueue(this.claim, (grant) => {
-      this.calls++;
-      this.grant ??= grant;
-    });
-  }
-
-  async stand(): Promise<void> {
-    for (;;) {
-      const { calls } = this;
-      const answer = await this.ask();
-      if (answer.granted || answer.reason !== 'held') throw new Error(JSON.stringify(answer));
-      if (answer.inLine) return;
-      await until(() => this.calls > calls);
-    }
-  }
-
-  turn(): Promise<Grant> {
-    return until(() => this.grant);
-  }
 }
 
 describe('A waiter in line whose process is gone', () => {
@@ -331,6 +293,8 @@ describe('A waiter that gets a permit without being told', () => {
 });
 
 describe('The subscription', () => {
+  const isHeard = (line: RedisLine): boolean => line.channelFor('lease/a') !== undefined;
+
   it('is opened when somebody waits, and is one for all keys', async () => {
     const store = storeOf();
     const keys = Array.from({ length: 10 }, (_, i) => `lease/shared-${i}`);
@@ -342,11 +306,7 @@ describe('The subscription', () => {
   });
 
   it('is dropped when nobody has waited for a while, and opened again', async () => {
-    const line = new RedisLine(
-      () => subscriberFor(server.url),
-      () => undefined,
-      20,
-    );
+    const line = new RedisLine({ subscribe: () => subscriberFor(server.url) }, () => undefined, 20);
     closing.push(() => line.close());
     for (const round of [1, 2]) {
       const [one, two] = [claimOf(`lease/${round}`), claimOf(`lease/${round}`)];
@@ -354,31 +314,27 @@ describe('The subscription', () => {
       line.enter(one, () => calls++);
       line.enter(two, () => calls++);
       await until(() => calls === 2);
-      expect([line.isOpen, await listeners()]).toEqual([true, 1]);
+      expect([isHeard(line), await listeners()]).toEqual([true, 1]);
       line.leave(one.token);
       line.leave(two.token);
       await until(async () => (await listeners()) === 0);
-      expect(line.isOpen).toBe(false);
+      expect(isHeard(line)).toBe(false);
     }
   });
 
   it('is kept while somebody waits, however long nobody new does', async () => {
-    const line = new RedisLine(
-      () => subscriberFor(server.url),
-      () => undefined,
-      20,
-    );
+    const line = new RedisLine({ subscribe: () => subscriberFor(server.url) }, () => undefined, 20);
     closing.push(() => line.close());
     const [stays, leaves] = [claimOf('lease/a'), claimOf('lease/a')];
     line.enter(stays, () => undefined);
-    await until(() => line.isOpen);
+    await until(() => isHeard(line));
     line.enter(leaves, () => undefined);
     line.leave(leaves.token);
     line.enter(leaves, () => undefined);
     line.leave(leaves.token);
     const since = performance.now();
     await until(() => performance.now() - since > 60);
-    expect([line.isOpen, await listeners()]).toEqual([true, 1]);
+    expect([isHeard(line), await listeners()]).toEqual([true, 1]);
   });
 
   it('that broke before it listened is tried again (rule 10)', async () => {
@@ -389,13 +345,10 @@ describe('The subscription', () => {
       fake.dropConnections();
       return '';
     });
-    const line = new RedisLine(
-      () => subscriberFor(fake.url),
-      () => undefined,
-    );
+    const line = new RedisLine({ subscribe: () => subscriberFor(fake.url) }, () => undefined);
     closing.push(() => line.close().then(() => fake.close()));
     line.enter(claimOf('lease/a'), () => undefined);
-    await until(() => line.isOpen);
+    await until(() => isHeard(line));
     expect(tries).toBe(2);
   });
 

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LeaseEngine } from '../../lib/lease/lease-engine.js';
-import { NOT_CONNECTED, UNKNOWN_SENTINEL_NAME } from '../../lib/lease.messages.js';
+import { NOT_CONNECTED, TOO_FEW_COPIES, UNKNOWN_SENTINEL_NAME } from '../../lib/lease.messages.js';
 import { RedisLeaseStore } from '../../lib/stores/redis/redis-lease-store.js';
 import { describeLeaseStore } from '../../lib/testing/describe-lease-store.js';
 import { claimOf, take } from '../support/claims.js';
@@ -77,6 +77,32 @@ describe('A failover behind Sentinel', () => {
     expect(next.fence).toBeGreaterThan(lease.fence);
     await next.release();
     await Promise.all([one.close(0, 0), other.close(0, 0)]);
+    await dead.start();
+  });
+
+  it('loses nothing that was granted when replicas are waited for (rules 1 and 8)', async () => {
+    const careful = new RedisLeaseStore(sentinel.options, {
+      waitForReplicas: 2,
+      replicaTimeout: '1s',
+    });
+    const keys = Array.from({ length: 20 }, (_, i) => `lease/copied-${i}`);
+    const held = await Promise.all(keys.map((key) => take(careful, key, { ttl: 60_000 })));
+    // Not a moment to catch up.
+    const dead = await sentinel.primary();
+    await dead.kill();
+    const after = new Set<unknown>();
+    await until(
+      async () => {
+        const renewals = [await outcomeOf(store.renew(held))].flat();
+        for (const outcome of renewals) after.add(outcome);
+        return renewals.every((outcome) => outcome === 'renewed');
+      },
+      { within: 15_000 },
+    );
+    expect([...after].toSorted()).toEqual(['renewed', 'unknown']);
+    // Of the two one is the primary now, and the other all that is left to wait for.
+    await expect(careful.renew(held)).rejects.toThrow(TOO_FEW_COPIES(1, 2));
+    await careful.close();
     await dead.start();
   });
 

@@ -1,11 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { connect, type AddressInfo } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import { createServer, type Server } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { RedisLeaseStore } from '../../lib/stores/redis/redis-lease-store.js';
+import { connectionFor, hangUp } from '../../lib/stores/redis/redis-connection.js';
+import { makeCertificates } from '../support/certificates.js';
 import { take } from '../support/claims.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { freePort, startRedis, type RedisServer } from '../support/redis-server.js';
 
 /** For tests alone: a certificate of localhost, signed by itself. */
 const fixture = (name: string): string =>
@@ -57,5 +60,31 @@ describe('A Redis behind TLS', () => {
       cause: expect.objectContaining({ code: 'DEPTH_ZERO_SELF_SIGNED_CERT' }),
     });
     await store.close();
+  });
+});
+
+describe('A Redis that itself speaks TLS', () => {
+  it('may be given up at any moment of a handshake that it will fail: nothing escapes (rule 12)', async () => {
+    const certificates = makeCertificates();
+    const files = [
+      '--tls-cert-file',
+      certificates.file('cert'),
+      '--tls-key-file',
+      certificates.file('key'),
+    ];
+    const port = await freePort(false);
+    const server = await startRedis({
+      args: ['--tls-port', `${port}`, '--tls-ca-cert-file', certificates.file('ca'), ...files],
+    });
+    for (let tries = 0; tries < 200; tries++) {
+      const client = connectionFor({ host: '127.0.0.1', port, tls: {} });
+      const connecting = client.connect().catch(() => {});
+      await setTimeout(tries % 8);
+      // What escapes fails the test: see test/support/fail-on-unhandled.ts.
+      await hangUp(client);
+      await connecting;
+    }
+    await server.stop();
+    certificates.remove();
   });
 });

@@ -36,6 +36,11 @@ export class FaultProxy {
   /** Resets every connection, and every new one, until it heals. */
   cut(): void {
     this.#mode = 'cut';
+    this.reset();
+  }
+
+  /** Resets every connection. */
+  reset(): void {
     for (const connection of this.#connections) connection.reset();
   }
 

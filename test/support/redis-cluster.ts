@@ -4,15 +4,32 @@ import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { adminOf, REPLICATES_AT_ONCE } from './redis-sentinel.js';
 import { startRedis, type RedisServer } from './redis-server.js';
-import { slotOf } from '../../lib/stores/redis/cluster/slot.js';
+import { slotOf, SLOTS } from '../../lib/stores/redis/cluster/slot.js';
 import { until } from './until.js';
 
 const NODE_TIMEOUT = 1_000;
+/** Where no node is to be given up, however slow the machine is. */
+export const NEVER = 60_000;
 
-/** Three primaries with a replica each. */
-export async function startRedisCluster(): Promise<RedisCluster> {
-  const isNode = ['--cluster-enabled', 'yes', '--cluster-node-timeout', `${NODE_TIMEOUT}`];
-  const args = [...isNode, '--cluster-replica-validity-factor', '0', ...REPLICATES_AT_ONCE];
+const asNode = (nodeTimeout: number): string[] => [
+  '--cluster-enabled',
+  'yes',
+  '--cluster-node-timeout',
+  `${nodeTimeout}`,
+];
+
+/**
+ * Three primaries with a replica each.
+ *
+ * @param nodeTimeout - a node that is silent for so long is replaced: longer where none is to be
+ */
+export async function startRedisCluster(nodeTimeout = NODE_TIMEOUT): Promise<RedisCluster> {
+  const args = [
+    ...asNode(nodeTimeout),
+    '--cluster-replica-validity-factor',
+    '0',
+    ...REPLICATES_AT_ONCE,
+  ];
   const nodes = await Promise.all(
     Array.from({ length: 6 }, () => startRedis({ args, hasBusPort: true })),
   );
@@ -21,6 +38,35 @@ export async function startRedisCluster(): Promise<RedisCluster> {
   await promisify(execFile)(redisCli(), create);
   const cluster = new RedisCluster(nodes);
   await until(() => cluster.isWell(), { within: 20_000, what: 'all nodes of the cluster agree' });
+  return cluster;
+}
+
+/**
+ * So many primaries, each with its share of the slots and without a replica: there much sooner than the whole.
+ *
+ * @param securePorts - of as many nodes that listen there, too, with TLS
+ */
+export async function startPrimaries(
+  count: number,
+  args: readonly string[] = [],
+  securePorts: readonly number[] = [],
+): Promise<RedisCluster> {
+  const nodes = await Promise.all(
+    Array.from({ length: count }, (_, i) => {
+      const secure = securePorts[i] === undefined ? [] : ['--tls-port', `${securePorts[i]}`];
+      const all = [...asNode(NEVER), ...args, ...secure];
+      return startRedis({ args: all, hasBusPort: true });
+    }),
+  );
+  const cluster = new RedisCluster(nodes);
+  const met = securePorts[0] ?? nodes[0]!.port;
+  for (const [i, node] of nodes.entries()) {
+    const share = [i, i + 1].map((part) => Math.floor((part * SLOTS) / count));
+    await cluster.ask(node, 'CLUSTER', 'SET-CONFIG-EPOCH', i + 1);
+    await cluster.ask(node, 'CLUSTER', 'ADDSLOTSRANGE', share[0]!, share[1]! - 1);
+    await cluster.ask(node, 'CLUSTER', 'MEET', '127.0.0.1', met);
+  }
+  await until(() => cluster.isUp(), { within: 10_000, what: 'all slots are served' });
   return cluster;
 }
 
@@ -81,6 +127,38 @@ export class RedisCluster {
     await this.ask(replica, 'CLUSTER', 'FAILOVER');
     await until(async () => (await this.linesAt(replica)).some((it) => /myself,master/.test(it)));
     return replica;
+  }
+
+  /** Of a slot: from now on it is on its way from one primary to another. */
+  async beginMove(slot: number, source: RedisServer, target: RedisServer): Promise<void> {
+    const [from, to] = await Promise.all([this.idOf(source), this.idOf(target)]);
+    await this.ask(target, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', from);
+    await this.ask(source, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', to);
+  }
+
+  /** All that is in a slot that is on its way. */
+  async moveKeys(slot: number, source: RedisServer, target: RedisServer): Promise<void> {
+    const names = (await this.ask(source, 'CLUSTER', 'GETKEYSINSLOT', slot, 100)) as string[];
+    const where = ['127.0.0.1', target.port, '', 0, 5_000] as const;
+    if (names.length > 0) await this.ask(source, 'MIGRATE', ...where, 'KEYS', ...names);
+  }
+
+  async endMove(slot: number, source: RedisServer, target: RedisServer): Promise<void> {
+    const to = await this.idOf(target);
+    for (const node of [target, source])
+      await this.ask(node, 'CLUSTER', 'SETSLOT', slot, 'NODE', to);
+  }
+
+  /** Every node says that all slots are served. */
+  async isUp(): Promise<boolean> {
+    const infos = await Promise.all(
+      this.nodes.map((node) => this.ask(node, 'CLUSTER', 'INFO').catch(() => '')),
+    );
+    return infos.every(
+      (info) =>
+        String(info).includes('cluster_state:ok') &&
+        String(info).includes(`cluster_known_nodes:${this.nodes.length}`),
+    );
   }
 
   /** Every node says that all is well and that there are three primaries with a replica each. */

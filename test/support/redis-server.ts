@@ -179,7 +179,7 @@ function processState(pid: number): string | undefined {
 }
 
 /** @param hasBusPort - also the port that is 10000 higher is free */
-async function freePort(hasBusPort: boolean): Promise<number> {
+export async function freePort(hasBusPort: boolean): Promise<number> {
   for (;;) {
     const port = await listenOn(0);
     if (port !== undefined && (!hasBusPort || (await isBusPortFree(port)))) return port;

@@ -17,6 +17,7 @@ import type {
   RenewOutcome,
 } from '../lease-store.js';
 import type { Redis } from 'ioredis';
+import type { ListenerOptions } from './listener.js';
 import { Outbox } from './outbox.js';
 import { qualifiedKey, redisKeys, scanPattern } from './redis-keys.js';
 import { RedisLine, type Place } from './redis-line.js';
@@ -48,10 +49,8 @@ const RENEWED: Readonly<Record<number, RenewOutcome>> = { 0: 'gone', 1: 'renewed
 const ALIVE = 'nestjs-lease:alive';
 
 /** Where a server is, by two kinds of connections. */
-export interface Where {
+export interface Where extends ListenerOptions {
   readonly connect: () => Redis;
-  /** One that only listens. */
-  readonly subscribe: () => Redis;
 }
 
 /** The leases of one server: the only one, a primary behind Sentinel, or a node of a cluster. */
@@ -68,7 +67,7 @@ export class OneServer {
   readonly #scripts: typeof scripts;
 
   constructor(
-    { connect, subscribe }: Where,
+    where: Where,
     private readonly rules: RedisRules,
   ) {
     this.#retention = rules.retention;
@@ -83,10 +82,11 @@ export class OneServer {
       first: () => this.#outbox.empty(),
       isExiting: () => this.#outbox.isLast,
     };
-    this.#link = new RedisLink(connect, options);
-    this.#claims = rules.replicas === undefined ? this.#link : new RedisLink(connect, options);
+    this.#link = new RedisLink(where.connect, options);
+    this.#claims =
+      rules.replicas === undefined ? this.#link : new RedisLink(where.connect, options);
     this.#line = new RedisLine(
-      subscribe,
+      where,
       (lease, token) => void this.#giveBackStray(lease, token),
       undefined,
       rules.replicas === undefined,
@@ -304,13 +304,14 @@ export class OneServer {
   #claimArgs(claim: Claim, place: Place | undefined): [string, string, string, string] {
     const { ttl, instance, permits, once, waited = 0 } = claim;
     const token = wireToken(claim.token);
-    if (place === undefined || !this.#line.isOpen) return [token, wireTtl(ttl), instance, ''];
+    const channel = place && this.#line.channelFor(claim.key);
+    if (place === undefined || channel === undefined) return [token, wireTtl(ttl), instance, ''];
     // Who shares the key, or has to look first whether the work is done or the server to be trusted, is only told to ask.
     const isGiven = permits === 1 && once === undefined && this.#quarantine === undefined;
     const mode = isGiven ? 'g' : 'h';
-    place.inLine = `${token} ${wireTtl(ttl)} ${mode} ${this.#line.channel} ${instance}`;
+    place.inLine = `${token} ${wireTtl(ttl)} ${mode} ${channel} ${instance}`;
     const since = this.#claims.time.at(performance.now() - waited);
-    const waits = `${ms(waited * 1_000)} ${Math.floor(since * 1_000)} ${mode} ${this.#line.channel}`;
+    const waits = `${ms(waited * 1_000)} ${Math.floor(since * 1_000)} ${mode} ${channel}`;
     return [token, wireTtl(ttl), instance, waits];
   }
 
@@ -477,7 +478,7 @@ export class OneServer {
           retryAfterMs: Math.max(0, figure),
           inLine:
             place !== undefined &&
-            this.#line.isOpen &&
+            this.#line.channelFor(place.hold.key) !== undefined &&
             this.#line.get(place.hold.token)?.inLine !== undefined,
         };
       case DONE:

@@ -59,6 +59,20 @@ export function connectionFor(
     if (commandOf(error) === 'select') client.disconnect();
     hideSecrets(error);
   });
+  return quietAtItsEnd(client);
+}
+
+/**
+ * ioredis listens to the first error of a socket alone. One that is given up while TLS is negotiated may have two, of
+ * which the second would end the process (rule 12).
+ */
+function quietAtItsEnd(client: Redis): Redis {
+  const disconnect = client.disconnect.bind(client);
+  client.disconnect = (isToReconnect) => {
+    const { stream } = client as { stream?: Redis['stream'] };
+    stream?.on('error', () => {});
+    disconnect(isToReconnect);
+  };
   return client;
 }
 

@@ -1,7 +1,5 @@
-import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import type { Hold, OnTurn } from '../lease-store.js';
-import { hangUp } from './redis-connection.js';
+import { Listener, type ListenerOptions } from './listener.js';
 import { readToken } from './wire-token.js';
 
 /** Nobody waits any more: the connection is kept so long, and at most twice as long, for the next who does. */
@@ -17,40 +15,41 @@ export interface Place {
 }
 
 /**
- * Those of this process who wait in line in Redis, and the one subscription by which all of them are told. Opened by
- * the first to wait, dropped when nobody has for a while.
+ * Those of this process who wait in line in Redis, and what they are told. The first to wait begins to listen; it is
+ * ended when nobody has waited for a while.
  */
 export class RedisLine {
-  /** Where this process listens. */
-  readonly channel = `nestjs-lease:${randomUUID()}`;
-
   /**
    * By token: who waits, and who was granted the key and has not given it back. The call may come after the answer to a
    * claim that said so, by the other connection: it is of a turn that was taken.
    */
   readonly #places = new Map<string, Place>();
+  readonly #listener: Listener;
   #waiting = 0;
   /** Somebody has waited since the last look. */
   #isUsed = false;
-  #client: Redis | undefined;
-  #isOpen = false;
-  #idle: NodeJS.Timeout | undefined;
+  #looks: NodeJS.Timeout | undefined;
 
   /**
-   * @param connect - a connection of its own: a subscriber can do nothing else
    * @param onStray - a key was granted to a token that neither waits here any more nor has it
    * @param isFinal - whether who is told of a grant has it; else it is to ask for it
    */
   constructor(
-    private readonly connect: () => Redis,
+    options: ListenerOptions,
     private readonly onStray: (lease: string, token: string) => void,
     private readonly idle = IDLE,
     private readonly isFinal = true,
-  ) {}
+  ) {
+    this.#listener = new Listener(options, {
+      awaited: () => this.#awaiting().map(({ hold }) => hold.key),
+      hear: (news) => this.#hear(news),
+      onChange: (channels) => this.#call(channels),
+    });
+  }
 
-  /** Whether this process is told. If not it must not stand in line: it would be passed over. */
-  get isOpen(): boolean {
-    return this.#isOpen;
+  /** Where this process is told of turns with a key. If nowhere it must not stand in line: it would be passed over. */
+  channelFor(key: string): string | undefined {
+    return this.#listener.heardFor(key);
   }
 
   /** The place of one who waits. */
@@ -62,11 +61,13 @@ export class RedisLine {
   /** From now on its turn is told to it. */
   enter(hold: Hold, onTurn: OnTurn): Place {
     this.#isUsed = true;
-    if (this.#client === undefined) this.#open();
+    // One timer for as long as it is in use: to set it anew for every turn would cost more than the turn does.
+    this.#looks ??= setInterval(() => this.#look(), this.idle).unref();
     const before = this.get(hold.token);
     if (before === undefined) this.#waiting++;
     const place: Place = { hold, onTurn, inLine: before?.inLine, isTaken: false };
     this.#places.set(hold.token, place);
+    this.#listener.listenFor(hold.key);
     return place;
   }
 
@@ -75,7 +76,7 @@ export class RedisLine {
     const place = this.get(token);
     if (place === undefined) return;
     place.isTaken = true;
-    this.#left();
+    this.#waiting--;
   }
 
   /**
@@ -86,73 +87,37 @@ export class RedisLine {
     if (this.#places.size === 0) return undefined;
     const place = this.get(token);
     this.#places.delete(token);
-    if (place !== undefined) this.#left();
+    if (place !== undefined) this.#waiting--;
     return place;
   }
 
   /** Resolves when the socket is gone. */
-  async close(): Promise<void> {
-    clearTimeout(this.#idle);
-    this.#idle = undefined;
-    const client = this.#client;
-    this.#client = undefined;
-    this.#isOpen = false;
-    if (client !== undefined) await hangUp(client);
+  close(): Promise<void> {
+    clearInterval(this.#looks);
+    this.#looks = undefined;
+    return this.#listener.close();
   }
 
-  /** The server is not the one to listen at any more. */
+  /** The server is not the one to listen to any more. */
   reconnect(): void {
-    this.#client?.disconnect(true);
+    this.#listener.reconnect();
   }
 
-  #left(): void {
-    if (--this.#waiting > 0 || this.#idle !== undefined) return;
-    this.#isUsed = false;
-    this.#idle = setTimeout(() => this.#look(), this.idle).unref();
-  }
-
-  /** One timer for as long as it is in use: to set it anew for every turn would cost more than the turn does. */
   #look(): void {
-    this.#idle = undefined;
-    if (this.#waiting > 0) return;
-    if (!this.#isUsed) return void this.close();
-    this.#isUsed = false;
-    this.#idle = setTimeout(() => this.#look(), this.idle).unref();
+    if (this.#waiting === 0 && !this.#isUsed) return void this.close();
+    this.#isUsed = this.#waiting > 0;
+    this.#listener.leaveOthers();
   }
 
-  #open(): void {
-    const client = this.connect();
-    this.#client = client;
-    client.on('message', (_channel, news) => this.#hear(news));
-    client.on('ready', () => {
-      client.subscribe(this.channel).then(
-        () => this.#listens(client),
-        (error: unknown) => {
-          // Not allowed to: then nobody here stands in line, and all of them poll. A connection that broke is
-          // replaced by itself.
-          if (error instanceof Error && error.name === 'ReplyError') client.disconnect();
-        },
-      );
-    });
-    client.on('close', () => {
-      if (this.#client !== client || !this.#isOpen) return;
-      this.#isOpen = false;
-      this.#callAll();
-    });
-    // Its failures come as events too, and it goes on trying.
-    client.connect().catch(() => {});
+  #awaiting(): Place[] {
+    return [...this.#places.values()].filter(({ isTaken }) => !isTaken);
   }
 
-  #listens(client: Redis): void {
-    if (this.#client !== client) return;
-    this.#isOpen = true;
-    // What was released before told nobody: look again, and stand in line this time.
-    this.#callAll();
-  }
-
-  #callAll(): void {
+  #call(channels: ReadonlySet<string>): void {
     // Who is called may ask at once, and so take its place anew.
-    const called = [...this.#places.values()].filter(({ isTaken }) => !isTaken);
+    const called = this.#awaiting().filter(({ hold }) =>
+      channels.has(this.#listener.channelOf(hold.key)),
+    );
     for (const { onTurn } of called) onTurn();
   }
 

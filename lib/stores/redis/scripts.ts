@@ -9,7 +9,7 @@ export interface LuaScript {
 export const scripts = {
   acquirePermitGuarded: {
     name: 'acquire-permit-guarded',
-    sha1: '186e7ea3cbcf214442893280b51775311b22535d',
+    sha1: 'c948483875236bbce00c16fb690b648c09aa4185',
     source: `-- acquire-permit.lua for a store with quarantine: see enqueue-guarded.lua.
 --
 -- KEYS    as in acquire-permit.lua
@@ -95,16 +95,20 @@ local function serve(lease, line, record, me)
       return nil
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
+-- How those who listen on \`channel\` are told. One with a hash tag lies in the slot of the lease: what is published there
+-- stays with the nodes of a cluster that have the slot. Another is carried to all of them. Sets shard and publish.
+local shard = string.find(channel, '{', 1, true)
+local publish = shard and 'SPUBLISH' or 'PUBLISH'
     local heard = 0
     if token ~= me and mode == 'g' then
--- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- Whether somebody listens on the channel at this very server; needs told, sets hears. Asked before anything is published: what is
 -- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
 -- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
-local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local there = redis.pcall('PUBSUB', shard and 'SHARDNUMSUB' or 'NUMSUB', channel)
 local hears = (tonumber(there[2]) or 0) > 0
-      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+      heard = hears and redis.pcall(publish, channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
     elseif token ~= me then
-      redis.pcall('PUBLISH', channel, 'free ' .. token)
+      redis.pcall(publish, channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -150,7 +154,11 @@ local function tell(line)
     local token, mode, channel = string.match(place, '^(%S+) %d+ (%a) (%S+)')
     if mode == 'h' then
       redis.call('ZREM', line, place)
-      local heard = redis.pcall('PUBLISH', channel, 'free ' .. token)
+-- How those who listen on \`channel\` are told. One with a hash tag lies in the slot of the lease: what is published there
+-- stays with the nodes of a cluster that have the slot. Another is carried to all of them. Sets shard and publish.
+local shard = string.find(channel, '{', 1, true)
+local publish = shard and 'SPUBLISH' or 'PUBLISH'
+      local heard = redis.pcall(publish, channel, 'free ' .. token)
       if type(heard) == 'number' and heard > 0 then
         return
       end
@@ -238,7 +246,7 @@ return take(nextFence(record))
   },
   acquirePermit: {
     name: 'acquire-permit',
-    sha1: '0e9cad1170f8cbc708b5b291bcdbadc01e49f324',
+    sha1: '18d688c99d57a89cf56589d32f3cc136cff29532',
     source: `-- Takes one of several permits of a key, or says why not. One atomic step (rule 1).
 --
 -- Holders of permits are members of a sorted set: token, scored by until; \`kept:<fence>\` for a permit that stays
@@ -329,16 +337,20 @@ local function serve(lease, line, record, me)
       return nil
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
+-- How those who listen on \`channel\` are told. One with a hash tag lies in the slot of the lease: what is published there
+-- stays with the nodes of a cluster that have the slot. Another is carried to all of them. Sets shard and publish.
+local shard = string.find(channel, '{', 1, true)
+local publish = shard and 'SPUBLISH' or 'PUBLISH'
     local heard = 0
     if token ~= me and mode == 'g' then
--- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- Whether somebody listens on the channel at this very server; needs told, sets hears. Asked before anything is published: what is
 -- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
 -- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
-local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local there = redis.pcall('PUBSUB', shard and 'SHARDNUMSUB' or 'NUMSUB', channel)
 local hears = (tonumber(there[2]) or 0) > 0
-      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+      heard = hears and redis.pcall(publish, channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
     elseif token ~= me then
-      redis.pcall('PUBLISH', channel, 'free ' .. token)
+      redis.pcall(publish, channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -384,7 +396,11 @@ local function tell(line)
     local token, mode, channel = string.match(place, '^(%S+) %d+ (%a) (%S+)')
     if mode == 'h' then
       redis.call('ZREM', line, place)
-      local heard = redis.pcall('PUBLISH', channel, 'free ' .. token)
+-- How those who listen on \`channel\` are told. One with a hash tag lies in the slot of the lease: what is published there
+-- stays with the nodes of a cluster that have the slot. Another is carried to all of them. Sets shard and publish.
+local shard = string.find(channel, '{', 1, true)
+local publish = shard and 'SPUBLISH' or 'PUBLISH'
+      local heard = redis.pcall(publish, channel, 'free ' .. token)
       if type(heard) == 'number' and heard > 0 then
         return
       end
@@ -589,7 +605,7 @@ return reply
   },
   enqueueGuarded: {
     name: 'enqueue-guarded',
-    sha1: '934f1e3fbb3c2c9443686bb8db4bcd48aed84f3e',
+    sha1: 'c3204c1be35980bbb1656262942d8c4af6fd7850',
     source: `-- enqueue.lua for a store with quarantine: a server that may have forgotten leases grants nothing for a while.
 --
 -- KEYS    as in enqueue.lua
@@ -675,16 +691,20 @@ local function serve(lease, line, record, me)
       return nil
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
+-- How those who listen on \`channel\` are told. One with a hash tag lies in the slot of the lease: what is published there
+-- stays with the nodes of a cluster that have the slot. Another is carried to all of them. Sets shard and publish.
+local shard = string.find(channel, '{', 1, true)
+local publish = shard and 'SPUBLISH' or 'PUBLISH'
     local heard = 0
     if token ~= me and mode == 'g' then
--- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- Whether somebody listens on the channel at this very server; needs told, sets hears. Asked before anything is published: what is
 -- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
 -- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
-local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local there = redis.pcall('PUBSUB', shard and 'SHARDNUMSUB' or 'NUMSUB', channel)
 local hears = (tonumber(there[2]) or 0) > 0
-      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+      heard = hears and redis.pcall(publish, channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
     elseif token ~= me then
-      redis.pcall('PUBLISH', channel, 'free ' .. token)
+      redis.pcall(publish, channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -786,7 +806,7 @@ return { now, answer, figure }
   },
   enqueue: {
     name: 'enqueue',
-    sha1: 'a60b51ab03ae3b9fda7475be8fc453b2b67191db',
+    sha1: 'ac7fca62b42769332fc81b3f9a4c2d7f2cdc0f80',
     source: `-- Takes a key for one holder alone, or puts the claimant in line, or says that its unit of work is done. One atomic
 -- step (rule 1).
 --
@@ -874,16 +894,20 @@ local function serve(lease, line, record, me)
       return nil
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
+-- How those who listen on \`channel\` are told. One with a hash tag lies in the slot of the lease: what is published there
+-- stays with the nodes of a cluster that have the slot. Another is carried to all of them. Sets shard and publish.
+local shard = string.find(channel, '{', 1, true)
+local publish = shard and 'SPUBLISH' or 'PUBLISH'
     local heard = 0
     if token ~= me and mode == 'g' then
--- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- Whether somebody listens on the channel at this very server; needs told, sets hears. Asked before anything is published: what is
 -- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
 -- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
-local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local there = redis.pcall('PUBSUB', shard and 'SHARDNUMSUB' or 'NUMSUB', channel)
 local hears = (tonumber(there[2]) or 0) > 0
-      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+      heard = hears and redis.pcall(publish, channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
     elseif token ~= me then
-      redis.pcall('PUBLISH', channel, 'free ' .. token)
+      redis.pcall(publish, channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -972,7 +996,7 @@ return { now, answer, figure }
   },
   exchange: {
     name: 'exchange',
-    sha1: '1156b76fed40f90cbf500093a09cc86e79eff030',
+    sha1: 'b0e3110078f161e0bed40784177b6b9ae11b66fa',
     source: `-- Frees keys, then takes keys, in one round trip: what release.lua and acquire.lua do, in this order, so that a claim
 -- behind the release of the same key finds it free.
 --
@@ -1026,16 +1050,20 @@ local served
 local head = last < stamp and redis.call('ZPOPMIN', line)[1]
 if head then
   local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
+-- How those who listen on \`channel\` are told. One with a hash tag lies in the slot of the lease: what is published there
+-- stays with the nodes of a cluster that have the slot. Another is carried to all of them. Sets shard and publish.
+local shard = string.find(channel, '{', 1, true)
+local publish = shard and 'SPUBLISH' or 'PUBLISH'
   local heard = 1
   if token ~= me and mode == 'g' then
--- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- Whether somebody listens on the channel at this very server; needs told, sets hears. Asked before anything is published: what is
 -- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
 -- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
-local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local there = redis.pcall('PUBSUB', shard and 'SHARDNUMSUB' or 'NUMSUB', channel)
 local hears = (tonumber(there[2]) or 0) > 0
-    heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease)
+    heard = hears and redis.pcall(publish, channel, 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease)
   elseif token ~= me then
-    redis.pcall('PUBLISH', channel, 'free ' .. token)
+    redis.pcall(publish, channel, 'free ' .. token)
   end
   if mode == 'g' and type(heard) == 'number' and heard > 0 then
     served = token
@@ -1117,16 +1145,20 @@ local function serve(lease, line, record, me)
       return nil
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
+-- How those who listen on \`channel\` are told. One with a hash tag lies in the slot of the lease: what is published there
+-- stays with the nodes of a cluster that have the slot. Another is carried to all of them. Sets shard and publish.
+local shard = string.find(channel, '{', 1, true)
+local publish = shard and 'SPUBLISH' or 'PUBLISH'
     local heard = 0
     if token ~= me and mode == 'g' then
--- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- Whether somebody listens on the channel at this very server; needs told, sets hears. Asked before anything is published: what is
 -- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
 -- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
-local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local there = redis.pcall('PUBSUB', shard and 'SHARDNUMSUB' or 'NUMSUB', channel)
 local hears = (tonumber(there[2]) or 0) > 0
-      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+      heard = hears and redis.pcall(publish, channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
     elseif token ~= me then
-      redis.pcall('PUBLISH', channel, 'free ' .. token)
+      redis.pcall(publish, channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -1285,7 +1317,7 @@ return reply
   },
   handOver: {
     name: 'hand-over',
-    sha1: 'd487db9c76429ff525165a28e3cde5f404143526',
+    sha1: 'e428ef6db67d962eb3f767ec426bc1be4f12c517',
     source: `-- Frees a key and claims it again for the next of the same process, in one step: those of other processes who came
 -- before it go first.
 --
@@ -1332,16 +1364,20 @@ local served
 local head = last < stamp and redis.call('ZPOPMIN', line)[1]
 if head then
   local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
+-- How those who listen on \`channel\` are told. One with a hash tag lies in the slot of the lease: what is published there
+-- stays with the nodes of a cluster that have the slot. Another is carried to all of them. Sets shard and publish.
+local shard = string.find(channel, '{', 1, true)
+local publish = shard and 'SPUBLISH' or 'PUBLISH'
   local heard = 1
   if token ~= me and mode == 'g' then
--- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- Whether somebody listens on the channel at this very server; needs told, sets hears. Asked before anything is published: what is
 -- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
 -- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
-local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local there = redis.pcall('PUBSUB', shard and 'SHARDNUMSUB' or 'NUMSUB', channel)
 local hears = (tonumber(there[2]) or 0) > 0
-    heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease)
+    heard = hears and redis.pcall(publish, channel, 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease)
   elseif token ~= me then
-    redis.pcall('PUBLISH', channel, 'free ' .. token)
+    redis.pcall(publish, channel, 'free ' .. token)
   end
   if mode == 'g' and type(heard) == 'number' and heard > 0 then
     served = token
@@ -1438,16 +1474,20 @@ local function serve(lease, line, record, me)
       return nil
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
+-- How those who listen on \`channel\` are told. One with a hash tag lies in the slot of the lease: what is published there
+-- stays with the nodes of a cluster that have the slot. Another is carried to all of them. Sets shard and publish.
+local shard = string.find(channel, '{', 1, true)
+local publish = shard and 'SPUBLISH' or 'PUBLISH'
     local heard = 0
     if token ~= me and mode == 'g' then
--- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- Whether somebody listens on the channel at this very server; needs told, sets hears. Asked before anything is published: what is
 -- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
 -- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
-local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local there = redis.pcall('PUBSUB', shard and 'SHARDNUMSUB' or 'NUMSUB', channel)
 local hears = (tonumber(there[2]) or 0) > 0
-      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+      heard = hears and redis.pcall(publish, channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
     elseif token ~= me then
-      redis.pcall('PUBLISH', channel, 'free ' .. token)
+      redis.pcall(publish, channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -1565,7 +1605,7 @@ return {
   },
   leave: {
     name: 'leave',
-    sha1: 'ccaaf1426c41c0afdc2cd66a9dae6f4a6d8ff18a',
+    sha1: 'e4ae1ba9c332412e6db96c9cf8010ea145f5d9a9',
     source: `-- Takes a claimant out of the line, and frees the key if it was granted to it in the meantime. A turn that it was
 -- told of and does not take goes to the next.
 --
@@ -1652,16 +1692,20 @@ local function serve(lease, line, record, me)
       return nil
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
+-- How those who listen on \`channel\` are told. One with a hash tag lies in the slot of the lease: what is published there
+-- stays with the nodes of a cluster that have the slot. Another is carried to all of them. Sets shard and publish.
+local shard = string.find(channel, '{', 1, true)
+local publish = shard and 'SPUBLISH' or 'PUBLISH'
     local heard = 0
     if token ~= me and mode == 'g' then
--- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- Whether somebody listens on the channel at this very server; needs told, sets hears. Asked before anything is published: what is
 -- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
 -- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
-local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local there = redis.pcall('PUBSUB', shard and 'SHARDNUMSUB' or 'NUMSUB', channel)
 local hears = (tonumber(there[2]) or 0) > 0
-      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+      heard = hears and redis.pcall(publish, channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
     elseif token ~= me then
-      redis.pcall('PUBLISH', channel, 'free ' .. token)
+      redis.pcall(publish, channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -1707,7 +1751,11 @@ local function tell(line)
     local token, mode, channel = string.match(place, '^(%S+) %d+ (%a) (%S+)')
     if mode == 'h' then
       redis.call('ZREM', line, place)
-      local heard = redis.pcall('PUBLISH', channel, 'free ' .. token)
+-- How those who listen on \`channel\` are told. One with a hash tag lies in the slot of the lease: what is published there
+-- stays with the nodes of a cluster that have the slot. Another is carried to all of them. Sets shard and publish.
+local shard = string.find(channel, '{', 1, true)
+local publish = shard and 'SPUBLISH' or 'PUBLISH'
+      local heard = redis.pcall(publish, channel, 'free ' .. token)
       if type(heard) == 'number' and heard > 0 then
         return
       end
@@ -1737,7 +1785,7 @@ return held and 1 or 0
   },
   releaseWith: {
     name: 'release-with',
-    sha1: '421a75ad169ea596ffb5077382cde858ae07f664',
+    sha1: '1ec8ef9bdc811844bc2913e08c846c6c1dc9195f',
     source: `-- Frees what the token still holds, and nothing else (rule 7), where there is more to it than in release.lua: a
 -- permit, a place that stays taken, a unit of work that is done. The fence stays behind (rule 8).
 --
@@ -1827,16 +1875,20 @@ local function serve(lease, line, record, me)
       return nil
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
+-- How those who listen on \`channel\` are told. One with a hash tag lies in the slot of the lease: what is published there
+-- stays with the nodes of a cluster that have the slot. Another is carried to all of them. Sets shard and publish.
+local shard = string.find(channel, '{', 1, true)
+local publish = shard and 'SPUBLISH' or 'PUBLISH'
     local heard = 0
     if token ~= me and mode == 'g' then
--- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- Whether somebody listens on the channel at this very server; needs told, sets hears. Asked before anything is published: what is
 -- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
 -- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
-local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local there = redis.pcall('PUBSUB', shard and 'SHARDNUMSUB' or 'NUMSUB', channel)
 local hears = (tonumber(there[2]) or 0) > 0
-      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+      heard = hears and redis.pcall(publish, channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
     elseif token ~= me then
-      redis.pcall('PUBLISH', channel, 'free ' .. token)
+      redis.pcall(publish, channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -1882,7 +1934,11 @@ local function tell(line)
     local token, mode, channel = string.match(place, '^(%S+) %d+ (%a) (%S+)')
     if mode == 'h' then
       redis.call('ZREM', line, place)
-      local heard = redis.pcall('PUBLISH', channel, 'free ' .. token)
+-- How those who listen on \`channel\` are told. One with a hash tag lies in the slot of the lease: what is published there
+-- stays with the nodes of a cluster that have the slot. Another is carried to all of them. Sets shard and publish.
+local shard = string.find(channel, '{', 1, true)
+local publish = shard and 'SPUBLISH' or 'PUBLISH'
+      local heard = redis.pcall(publish, channel, 'free ' .. token)
       if type(heard) == 'number' and heard > 0 then
         return
       end
@@ -1906,7 +1962,11 @@ local function announce()
   local first = redis.call('ZRANGE', line, 0, 0)[1]
   if first then
     local waiting, channel = string.match(first, '^(%S+) %d+ %a (%S+)')
-    redis.pcall('PUBLISH', channel, 'free ' .. waiting)
+-- How those who listen on \`channel\` are told. One with a hash tag lies in the slot of the lease: what is published there
+-- stays with the nodes of a cluster that have the slot. Another is carried to all of them. Sets shard and publish.
+local shard = string.find(channel, '{', 1, true)
+local publish = shard and 'SPUBLISH' or 'PUBLISH'
+    redis.pcall(publish, channel, 'free ' .. waiting)
   end
 end
 
@@ -1962,7 +2022,7 @@ return freed and 1 or 0
   },
   release: {
     name: 'release',
-    sha1: '6150b50b356e826441f14c79f5b0eed2bdf344b3',
+    sha1: '4e5499304e4f4cb2121ad8356a27d3457cd39deb',
     source: `-- Frees what is still the tokens' alone, and nothing else (rule 7), and gives it to the next in line. Many in one round
 -- trip.
 --
@@ -2004,16 +2064,20 @@ local served
 local head = last < stamp and redis.call('ZPOPMIN', line)[1]
 if head then
   local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
+-- How those who listen on \`channel\` are told. One with a hash tag lies in the slot of the lease: what is published there
+-- stays with the nodes of a cluster that have the slot. Another is carried to all of them. Sets shard and publish.
+local shard = string.find(channel, '{', 1, true)
+local publish = shard and 'SPUBLISH' or 'PUBLISH'
   local heard = 1
   if token ~= me and mode == 'g' then
--- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- Whether somebody listens on the channel at this very server; needs told, sets hears. Asked before anything is published: what is
 -- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
 -- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
-local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local there = redis.pcall('PUBSUB', shard and 'SHARDNUMSUB' or 'NUMSUB', channel)
 local hears = (tonumber(there[2]) or 0) > 0
-    heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease)
+    heard = hears and redis.pcall(publish, channel, 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease)
   elseif token ~= me then
-    redis.pcall('PUBLISH', channel, 'free ' .. token)
+    redis.pcall(publish, channel, 'free ' .. token)
   end
   if mode == 'g' and type(heard) == 'number' and heard > 0 then
     served = token
@@ -2095,16 +2159,20 @@ local function serve(lease, line, record, me)
       return nil
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
+-- How those who listen on \`channel\` are told. One with a hash tag lies in the slot of the lease: what is published there
+-- stays with the nodes of a cluster that have the slot. Another is carried to all of them. Sets shard and publish.
+local shard = string.find(channel, '{', 1, true)
+local publish = shard and 'SPUBLISH' or 'PUBLISH'
     local heard = 0
     if token ~= me and mode == 'g' then
--- Whether somebody listens on the channel at this very server; sets hears. Asked before anything is published: what is
+-- Whether somebody listens on the channel at this very server; needs told, sets hears. Asked before anything is published: what is
 -- published also reaches those who listen at a replica or at another node of the cluster, such as a process that was not
 -- told yet of a failover. It would believe in a grant that is given to the next in line, because here nobody heard it.
-local there = redis.pcall('PUBSUB', 'NUMSUB', channel)
+local there = redis.pcall('PUBSUB', shard and 'SHARDNUMSUB' or 'NUMSUB', channel)
 local hears = (tonumber(there[2]) or 0) > 0
-      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+      heard = hears and redis.pcall(publish, channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
     elseif token ~= me then
-      redis.pcall('PUBLISH', channel, 'free ' .. token)
+      redis.pcall(publish, channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)
@@ -2156,7 +2224,7 @@ return freed
   },
   renewPermit: {
     name: 'renew-permit',
-    sha1: 'f0849ee2499dfaaaeb968ec1b2841fc1e607c4f4',
+    sha1: '346efe82bbd1a211033bd9ef3f3dbabf002ee69c',
     source: `-- Prolongs a permit. Never shortens, never re-creates, never takes (rule 5).
 --
 -- KEYS[1] the lease   KEYS[2] its permits   KEYS[3] their holders
@@ -2234,7 +2302,11 @@ local function tell(line)
     local token, mode, channel = string.match(place, '^(%S+) %d+ (%a) (%S+)')
     if mode == 'h' then
       redis.call('ZREM', line, place)
-      local heard = redis.pcall('PUBLISH', channel, 'free ' .. token)
+-- How those who listen on \`channel\` are told. One with a hash tag lies in the slot of the lease: what is published there
+-- stays with the nodes of a cluster that have the slot. Another is carried to all of them. Sets shard and publish.
+local shard = string.find(channel, '{', 1, true)
+local publish = shard and 'SPUBLISH' or 'PUBLISH'
+      local heard = redis.pcall(publish, channel, 'free ' .. token)
       if type(heard) == 'number' and heard > 0 then
         return
       end

@@ -1,6 +1,8 @@
 import type { ClusterOptions, NatMap, Redis, RedisOptions } from 'ioredis';
 import { BAD_CLUSTER, SRV_CLUSTER } from '../../../lease.messages.js';
 import { connectionFor, isClient, LIVELY, subscriberFor } from '../redis-connection.js';
+import { redisKeys } from '../redis-keys.js';
+import { slotOf, tagOf } from './slot.js';
 
 /**
  * A Redis Cluster: some of its nodes, and the options of the connections to all of them.
@@ -16,7 +18,9 @@ export type RedisClusterOptions = Omit<RedisOptions, 'host' | 'port' | 'path' | 
 export interface ClusterPlace {
   /** As `host:port`. */
   readonly seeds: readonly string[];
-  readonly keyPrefix: string;
+  /** A hash tag of the slot that a key has. */
+  readonly tagOf: (key: string) => string;
+  readonly slotOf: (key: string) => number;
   /** As it could have been given: for a thread. */
   readonly given: RedisClusterOptions;
   /** Where a node is for us that the cluster knows by this address. */
@@ -69,13 +73,16 @@ function placeOf(given: RedisClusterOptions): ClusterPlace {
     // What is to come right behind ASKING must.
     enableAutoPipelining: false,
   });
+  const inSlot = (key: string): number => slotOf((options.keyPrefix ?? '') + redisKeys(key).lease);
   return {
     seeds: cluster.map(({ host, port = 6379 }) => `${host}:${port}`),
-    keyPrefix: options.keyPrefix ?? '',
+    slotOf: inSlot,
+    tagOf: (key) => tagOf(inSlot(key)),
     given,
     mapped: (address) => mapped(address, natMap),
     connect: (address) => connectionFor(at(address)),
-    subscribe: (address) => subscriberFor(at(address)),
+    // Channels of a slot are keys to ioredis, and would be given the prefix.
+    subscribe: (address) => subscriberFor({ ...at(address), keyPrefix: '' }),
   };
 }
 

@@ -17,7 +17,6 @@ import type { RedisRules } from '../redis-rules.js';
 import type { ClusterPlace } from './cluster-connection.js';
 import { redirectionIn } from './cluster-map.js';
 import { ClusterView } from './cluster-view.js';
-import { slotOf } from './slot.js';
 
 /** Between two tries while a slot is on its way from one node to another. */
 const TRY_AGAIN = 10;
@@ -35,12 +34,13 @@ interface Standing {
  */
 export class ClusterLeases {
   readonly #view: ClusterView;
-  readonly #keyPrefix: string;
   /** By token: from when it first asked until it is released. */
   readonly #standing = new Map<string, Standing>();
 
+  readonly #slotOf: (key: string) => number;
+
   constructor(place: ClusterPlace, rules: RedisRules) {
-    this.#keyPrefix = place.keyPrefix;
+    this.#slotOf = place.slotOf;
     this.#view = new ClusterView(place, rules, () => this.#callMoved());
   }
 
@@ -185,9 +185,5 @@ export class ClusterLeases {
     const { link } = this.#view.expect(to);
     if (how === 'ASK') link.asking.add(redisKeys(key).lease);
     return to;
-  }
-
-  #slotOf(key: string): number {
-    return slotOf(this.#keyPrefix + redisKeys(key).lease);
   }
 }

@@ -119,6 +119,7 @@ export class ClusterView {
       const where = {
         connect: () => this.place.connect(address),
         subscribe: () => this.place.subscribe(address),
+        tagOf: this.place.tagOf,
       };
       member = { server: new OneServer(where, this.rules), expectedUntil: 0, answers: 0 };
       this.#members.set(address, member);

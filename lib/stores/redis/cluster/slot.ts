@@ -16,3 +16,13 @@ export function slotOf(name: string): number {
   for (const byte of Buffer.from(tag)) crc = ((crc << 8) & 0xffff) ^ TABLE[(crc >> 8) ^ byte]!;
   return crc % SLOTS;
 }
+
+/** By slot: a number that lies in it. */
+const tags: (string | undefined)[] = [];
+let tried = 0;
+
+/** A hash tag of a slot. Those of all slots are found among the first 150,000 numbers or so. */
+export function tagOf(slot: number): string {
+  for (; tags[slot] === undefined; tried++) tags[slotOf(`${tried}`)] ??= `${tried}`;
+  return tags[slot];
+}

@@ -21,7 +21,8 @@ local function announce()
   local first = redis.call('ZRANGE', line, 0, 0)[1]
   if first then
     local waiting, channel = string.match(first, '^(%S+) %d+ %a (%S+)')
-    redis.pcall('PUBLISH', channel, 'free ' .. waiting)
+    --@ include told
+    redis.pcall(publish, channel, 'free ' .. waiting)
   end
 end
 

@@ -4,12 +4,13 @@ local served
 local head = last < stamp and redis.call('ZPOPMIN', line)[1]
 if head then
   local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
+  --@ include told
   local heard = 1
   if token ~= me and mode == 'g' then
     --@ include hears
-    heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease)
+    heard = hears and redis.pcall(publish, channel, 'granted ' .. stamp .. ' ' .. token .. ' ' .. lease)
   elseif token ~= me then
-    redis.pcall('PUBLISH', channel, 'free ' .. token)
+    redis.pcall(publish, channel, 'free ' .. token)
   end
   if mode == 'g' and type(heard) == 'number' and heard > 0 then
     served = token

@@ -13,12 +13,13 @@ local function serve(lease, line, record, me)
       return nil
     end
     local token, ttl, mode, channel, instance = string.match(head, '^(%S+) (%d+) (%a) (%S+) (.*)$')
+    --@ include told
     local heard = 0
     if token ~= me and mode == 'g' then
       --@ include hears
-      heard = hears and redis.pcall('PUBLISH', channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
+      heard = hears and redis.pcall(publish, channel, 'granted ' .. theirs .. ' ' .. token .. ' ' .. lease)
     elseif token ~= me then
-      redis.pcall('PUBLISH', channel, 'free ' .. token)
+      redis.pcall(publish, channel, 'free ' .. token)
     end
     if token == me or mode == 'g' and type(heard) == 'number' and heard > 0 then
       write(lease, theirs, now + ttl, 0, 'L', token .. ' ' .. instance, ttl)

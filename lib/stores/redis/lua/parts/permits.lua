@@ -5,7 +5,8 @@ local function tell(line)
     local token, mode, channel = string.match(place, '^(%S+) %d+ (%a) (%S+)')
     if mode == 'h' then
       redis.call('ZREM', line, place)
-      local heard = redis.pcall('PUBLISH', channel, 'free ' .. token)
+      --@ include told
+      local heard = redis.pcall(publish, channel, 'free ' .. token)
       if type(heard) == 'number' and heard > 0 then
         return
       end
