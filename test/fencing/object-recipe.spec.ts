@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
@@ -12,27 +12,24 @@ let server: Server;
 let url: string;
 let serial = 0;
 
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const body = await text(request);
+  const object = objects.get(request.url!);
+  if (request.method === 'PUT') {
+    const { 'if-match': match, 'if-none-match': none, 'x-amz-meta-fence': fence } = request.headers;
+    const isAllowed = none === '*' ? object === undefined : object?.etag === match;
+    if (isAllowed) {
+      objects.set(request.url!, { etag: `"${++serial}"`, fence: String(fence), body });
+      history.push(Number(fence));
+    }
+    response.statusCode = isAllowed ? 200 : 412;
+  } else if (object === undefined) response.statusCode = 404;
+  else response.setHeader('etag', object.etag).setHeader('x-amz-meta-fence', object.fence);
+  response.end();
+}
+
 beforeAll(async () => {
-  server = createServer((request, response) => {
-    void text(request).then((body) => {
-      const object = objects.get(request.url!);
-      if (request.method === 'PUT') {
-        const {
-          'if-match': match,
-          'if-none-match': none,
-          'x-amz-meta-fence': fence,
-        } = request.headers;
-        const isAllowed = none === '*' ? object === undefined : object?.etag === match;
-        if (isAllowed) {
-          objects.set(request.url!, { etag: `"${++serial}"`, fence: String(fence), body });
-          history.push(Number(fence));
-        }
-        response.statusCode = isAllowed ? 200 : 412;
-      } else if (object === undefined) response.statusCode = 404;
-      else response.setHeader('etag', object.etag).setHeader('x-amz-meta-fence', object.fence);
-      response.end();
-    });
-  });
+  server = createServer((request, response) => void answer(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 });
