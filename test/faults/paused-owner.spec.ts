@@ -68,6 +68,8 @@ beforeAll(async () => {
           client.set(`plain:${key}`, 'B'),
         ]),
       async writtenByA(way, keys) {
+        // On a machine that stands still A may have lost all of them before its check.
+        if (keys.length === 0) return [];
         const values = await client.mget(keys.map((key) => `${way}:${key}`));
         return keys.filter((key, i) => values[i] === `A of ${key}`);
       },

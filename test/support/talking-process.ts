@@ -28,7 +28,7 @@ export class TalkingProcess<Said = unknown> {
 
   /** Resolves when it has said its first line. */
   protected async started(): Promise<this> {
-    await until(() => this.said.length > 0 || this.hasExited, { timeout: 10_000 });
+    await until(() => this.said.length > 0 || this.hasExited, { timeout: 30_000 });
     if (this.said.length === 0) throw new Error(`The process ended: ${this.#errors}`);
     return this;
   }
