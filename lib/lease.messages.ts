@@ -461,6 +461,9 @@ export const BAD_REDIS_GATE_CLIENT = (value: unknown): string =>
 export const BAD_REDIS_GATE_FIELDS = (key: string): string =>
   `hset() of RedisFenceGate was given no fields for "${key}"; it needs an object with one at least.`;
 
+export const KEY_IS_MARK = (key: string): string =>
+  `"${key}" is the name of a mark of this gate, which nobody writes to but the gate. Nothing was written.`;
+
 export const CROSS_SLOT_GATE = (resource: string, keys: readonly string[]): string =>
   `${keys.map(show).join(', ')} and the resource "${resource}" are not in one slot of the cluster, and cannot be written in one step. Name them so that they are: with the resource "prices", the keys "{prices}:eur" and "{prices}:usd".`;
 

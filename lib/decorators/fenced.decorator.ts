@@ -115,7 +115,8 @@ function fillFence(target: object, name: string | symbol, descriptor: PropertyDe
   const original = descriptor.value as AnyMethod;
   const wrapper: AnyMethod = function (...args) {
     const [bearer] = bearersOfContext();
-    for (const { index } of parameters) args[index] ??= bearer?.fence;
+    // What is there may be the caller's: a transport passes data and context by position.
+    for (const { index } of parameters) args[index] = bearer?.fence;
     return original.apply(this, args);
   };
   dress(wrapper, original);

@@ -13,7 +13,7 @@ import {
 import type { LeaseOptions } from '../lease.options.js';
 import { LeaseEngine } from '../lease/lease-engine.js';
 import type { Lease } from '../lease/lease.js';
-import { GuardedCalls } from './guarded-calls.js';
+import { GuardedCalls, type GuardedCall } from './guarded-calls.js';
 import { holdStream, keepStream } from './held-result.js';
 import type { LeaderOnlyPlan } from './lease.metadata.js';
 import { assertMethodKey } from './method-key.js';
@@ -76,9 +76,14 @@ export class LeasedMethods {
     if (plan.fenced === undefined) {
       return await this.engine.runIn(lease, () => work(lease), keepStream);
     }
-    const guard = this.guarded.begin(plan.fenced, lease, call.label);
-    const run = (): unknown => work(lease, guard.handle);
-    return guard.ended(await this.engine.runIn(lease, run, keepStream));
+    let guard: GuardedCall | undefined;
+    const run = (): unknown => {
+      // Inside: a gate that cannot be used leaves no lease behind.
+      guard = this.guarded.begin(plan.fenced!, lease, call.label);
+      return work(lease, guard.handle);
+    };
+    const result = await this.engine.runIn(lease, run, keepStream);
+    return guard!.ended(result);
   }
 
   async leaderOnly(plan: LeaderOnlyPlan, call: MethodCall, work: Work): Promise<unknown> {

@@ -1,4 +1,4 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService, ModuleRef } from '@nestjs/core';
 import { NO_SUCH_GATE, NOT_A_GATE } from '../lease.messages.js';
 import { LeaseEngine } from '../lease/lease-engine.js';
@@ -14,8 +14,10 @@ export type GateReference =
 
 /** The gates of an application: finds them, and hears of what they refuse. */
 @Injectable()
-export class FenceGates implements OnModuleInit {
+export class FenceGates implements OnModuleInit, OnApplicationShutdown {
   readonly #known = new Map<GateReference, FenceGate>();
+  /** What ends it for each: a gate may outlive its applications, and is not to keep them. */
+  readonly #adopted = new Map<FenceGate, () => void>();
 
   constructor(
     private readonly engine: LeaseEngine,
@@ -31,8 +33,14 @@ export class FenceGates implements OnModuleInit {
 
   /** From now on what it refuses is an event of this application. */
   adopt(gate: FenceGate): FenceGate {
-    gate.tellTo(this.engine.events);
+    if (!this.#adopted.has(gate)) this.#adopted.set(gate, gate.tellTo(this.engine.events));
     return gate;
+  }
+
+  /** The last that Nest calls: what is refused while the application stops is still told. */
+  onApplicationShutdown(): void {
+    for (const forget of this.#adopted.values()) forget();
+    this.#adopted.clear();
   }
 
   /** @param user - who asks for it, for people */

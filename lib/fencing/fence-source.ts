@@ -6,7 +6,12 @@ import {
   WHICH_FENCE,
 } from '../lease.messages.js';
 import type { LeaseEvents } from '../lease/events.js';
-import { bearersOfContext, eventsOfContext, type KeyFence } from '../lease/lease-scope.js';
+import {
+  bearersOfContext,
+  endedOfContext,
+  eventsOfContext,
+  type KeyFence,
+} from '../lease/lease-scope.js';
 import { Lease } from '../lease/lease.js';
 
 /**
@@ -72,6 +77,8 @@ function fenceOfContext(what: string, resource: string | undefined): FoundFence 
   const [innermost] = bearers;
   if (innermost === undefined) throw new Error(NO_FENCE(what));
   const named = bearers.find((bearer) => keysOf(bearer).includes(resource!));
+  // What was written under a lease that has ended is not written under the one around it, whose fence may be higher.
+  if (named === undefined) endedOfContext(resource!)?.assertHeld();
   const keys = new Set(bearers.flatMap(keysOf));
   if (named === undefined && keys.size > 1) throw new TypeError(WHICH_FENCE(what, [...keys]));
   return fenceOf(named ?? innermost, what, resource);

@@ -1,4 +1,10 @@
-import { Inject, Injectable, type ExecutionContext, type OnModuleInit } from '@nestjs/common';
+import {
+  HttpException,
+  Inject,
+  Injectable,
+  type ExecutionContext,
+  type OnModuleInit,
+} from '@nestjs/common';
 import { ClassMethods } from '../decorators/class-methods.js';
 import type { FencedPlan } from '../decorators/fenced.decorator.js';
 import { fencedPlanOf } from '../decorators/lease.metadata.js';
@@ -122,6 +128,8 @@ function expectedKey({ key }: FencedPlan, request: unknown, label: string): stri
   try {
     return String(key(request));
   } catch (error) {
+    // A deliberate answer to the client is none of ours.
+    if (error instanceof HttpException) throw error;
     throw new Error(KEY_FUNCTION_THREW(label), { cause: error });
   }
 }

@@ -19,12 +19,30 @@ interface Scope {
   /** Absent where a call came under a lease of another process. */
   readonly lease: Lease | undefined;
   readonly incoming: KeyFence | undefined;
-  readonly outer: Scope | undefined;
+  outer: Scope | undefined;
 }
 
 /** The handle was given back and nobody else keeps it alive: code that still runs here is in it no more. */
 const isOver = ({ lease }: Scope): boolean =>
   lease !== undefined && lease.isReleased && lease.holdings.every(({ state }) => state !== 'held');
+
+/**
+ * Around what begins now. Else work that starts its own next run from inside itself, or hands over to one that begins
+ * before it has ended, would drag all of its past along.
+ */
+function aroundNow(): Scope | undefined {
+  const innermost = alive(scopes.getStore());
+  for (let scope = innermost; scope !== undefined; scope = scope.outer) {
+    scope.outer = alive(scope.outer);
+  }
+  return innermost;
+}
+
+function alive(scope: Scope | undefined): Scope | undefined {
+  let each = scope;
+  while (each !== undefined && isOver(each)) each = each.outer;
+  return each;
+}
 
 /** One for all engines of the process: Node visits every storage that was ever used at every promise there is. */
 const scopes = new AsyncLocalStorage<Scope>();
@@ -40,6 +58,18 @@ export function* bearersOfContext(): Iterable<Lease | KeyFence> {
   }
 }
 
+/**
+ * The lease on this key that the running code was inside of last, which is over: with those that were inside of it, all
+ * over too.
+ */
+export function endedOfContext(key: string): Lease | undefined {
+  let scope = scopes.getStore();
+  for (; scope !== undefined && isOver(scope); scope = scope.outer) {
+    if (scope.lease!.keys.includes(key)) return scope.lease;
+  }
+  return undefined;
+}
+
 /** Which leases the running code is inside of: follows every await, timer and callback that it starts. */
 export class LeaseScope {
   /** Of the engine it belongs to. */
@@ -50,15 +80,12 @@ export class LeaseScope {
   }
 
   run<T>(lease: Lease, work: () => T): T {
-    let outer = scopes.getStore();
-    // Else work that starts its own next run from inside itself would drag all of its past along.
-    while (outer !== undefined && isOver(outer)) ({ outer } = outer);
-    return scopes.run({ of: this, lease, incoming: undefined, outer }, work);
+    return scopes.run({ of: this, lease, incoming: undefined, outer: aroundNow() }, work);
   }
 
   /** Runs what was asked for by the holder of a lease elsewhere. */
   runUnder<T>(incoming: KeyFence, work: () => T): T {
-    return scopes.run({ of: this, lease: undefined, incoming, outer: scopes.getStore() }, work);
+    return scopes.run({ of: this, lease: undefined, incoming, outer: aroundNow() }, work);
   }
 
   /**

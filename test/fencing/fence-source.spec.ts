@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { LeaseLostException, LeaseService, MemoryFenceGate, type LeaseEvent } from 'nestjs-lease';
 import { LeaseEngine } from '../../lib/lease/lease-engine.js';
 import { CapturingLogger, startApp } from '../support/nest-app.js';
@@ -70,6 +70,27 @@ describe('the fence of a write', () => {
     });
   });
 
+  it('of a lease that is over is not replaced by that of the lease around it', async () => {
+    const { app, gate, leases } = await start();
+    const { scope } = app.get(LeaseEngine);
+    // What came with a call may be far ahead of what this process is granted.
+    const around = { key: 'batch', fence: Date.now() * 1_000 + 3_600_000_000 };
+    await scope.runUnder(around, async () => {
+      let end!: () => void;
+      const over = new Promise<void>((resolve) => (end = resolve));
+      let late!: Promise<void>;
+      await leases.run('books', async () => {
+        await gate.admit('books');
+        late = over.then(() => gate.admit('books'));
+      });
+      await using _next = await leases.acquire('books');
+      end();
+      await expect(late).rejects.toBeInstanceOf(LeaseLostException);
+      await gate.admit('batch');
+    });
+    await leases.run('books', () => gate.admit('books'));
+  });
+
   it('of a lease on several keys is that of the key the resource is named by', async () => {
     const { gate, leases } = await start();
     await leases.run(['account:1', 'account:2'], async (lease) => {
@@ -131,6 +152,20 @@ describe('a stale fence is an event of the application', () => {
     expect(stale(one.events)).toHaveLength(1);
     expect(stale(two.events)).toHaveLength(0);
   });
+});
+
+it('an application that has ended hears nothing of a gate any more, and is not kept by it', async () => {
+  const gate = new MemoryFenceGate();
+  const app = await startApp({ providers: [{ provide: 'GATE', useValue: gate }] });
+  const emit = jest.spyOn(app.get(LeaseEngine).events, 'emit');
+  const fence = Date.now() * 1_000;
+  await gate.admit('ledger', fence);
+  await gate.admit('ledger', fence - 1).catch(() => undefined);
+  expect(emit).toHaveBeenCalledTimes(1);
+  await app.close();
+  emit.mockClear();
+  await gate.admit('ledger', fence - 1).catch(() => undefined);
+  expect(emit).not.toHaveBeenCalled();
 });
 
 describe('a fence that is not the lease’s own', () => {

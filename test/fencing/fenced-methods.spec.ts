@@ -6,6 +6,7 @@ import {
   Fence,
   Guarded,
   LeaderOnly,
+  LeaseService,
   MemoryFenceGate,
   StaleFenceException,
   WithLease,
@@ -92,6 +93,23 @@ describe('a method with a gate', () => {
     expect(warnings).toHaveLength(1);
     expect(warnings[0]).toContain('Books.forgets');
   });
+});
+
+it('a gate that cannot be used leaves no lease behind', async () => {
+  class Broken extends MemoryFenceGate {
+    override under(): never {
+      throw new Error('no handle');
+    }
+  }
+  const broken = new Broken();
+  @Injectable()
+  class Prices {
+    @WithLease('prices', { fenced: broken })
+    async refresh(): Promise<void> {}
+  }
+  const app = await startApp({ providers: [Prices] });
+  await expect(app.get(Prices).refresh()).rejects.toThrow('no handle');
+  expect(app.get(LeaseService).held()).toEqual([]);
 });
 
 describe('what could never work is told at start', () => {

@@ -157,6 +157,17 @@ describe('in a transaction of the user', () => {
     client.release();
   });
 
+  it('whatever protocol it came by: in the extended one the clock passes within a statement', async () => {
+    const extended = (client: { query: Pool['query'] }) => (text: string) =>
+      client.query({ text, queryMode: 'extended' } as never) as Promise<unknown>;
+    await expect(gate.admitIn(extended(pool), aResource(), aFence())).rejects.toThrow(
+      'outside of a transaction',
+    );
+    const client = await begin();
+    await gate.admitIn(extended(client), aResource(), aFence());
+    expect(await end(client, 'COMMIT')).toBe('COMMIT');
+  });
+
   it('says what is no transaction', async () => {
     for (const bad of [undefined, null, 7, 'BEGIN', {}]) {
       await expect(gate.admitIn(bad as never, aResource(), aFence())).rejects.toThrow(
@@ -345,4 +356,8 @@ it('sql() is a statement that fails by itself, for whatever else sends it', asyn
   await expect(pool.query(gate.sql(resource, fence - 1))).rejects.toThrow(
     'nestjs-lease: stale fence',
   );
+  // Two names that would be one on the wire.
+  for (const bad of ['\ud800', '\udfff']) {
+    expect(() => gate.sql(bad, fence)).toThrow('is not well-formed Unicode');
+  }
 });

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { StaleFenceException } from 'nestjs-lease';
 import { RedisFenceGate } from 'nestjs-lease/redis';
+import { KEY_IS_MARK } from '../../lib/lease.messages.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { aFence, aResource, describeFenceGate } from './gate-suite.js';
 
@@ -143,6 +144,27 @@ describe('a guarded write', () => {
     expect(await redis.exists(`app:fence:{app:${key}}`)).toBe(1);
     client.disconnect();
   });
+});
+
+it('a key that is made of somebody’s input is never a way to a mark', async () => {
+  const resource = aResource();
+  const fence = aFence();
+  await gate.admit(resource, fence);
+  const mark = `fence:{${resource}}`;
+  const script = `return redis.call('DEL', KEYS[1])`;
+  for (const attack of [
+    () => gate.set(mark, '1', { fence }),
+    () => gate.hset(mark, { a: 1 }, { fence }),
+    () => gate.del(mark, { fence }),
+    () => gate.del(['a', mark], { resource: 'b', fence }),
+    () => gate.run(script, { resource, keys: [mark], fence }),
+    () => gate.under(fence).set(mark, '1'),
+  ]) {
+    await expect(attack()).rejects.toThrow(KEY_IS_MARK(mark));
+  }
+  await expect(gate.admit(resource, fence - 1)).rejects.toMatchObject({ highest: fence });
+  // A key of the same beginning that is no mark.
+  await gate.set(`fence:${resource}`, '1', { fence });
 });
 
 it('names what it cannot be made of', () => {

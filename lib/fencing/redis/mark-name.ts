@@ -12,6 +12,9 @@ export function markName(prefix: string, resource: string, keyPrefix: string): s
   return tag === key ? `${prefix}:{${tag}}` : `${prefix}:{${tag}}:${resource}`;
 }
 
+/** Whether a key could be the mark of some resource. */
+export const isMarkName = (prefix: string, key: string): boolean => key.startsWith(`${prefix}:{`);
+
 /** What in braces has the slot of the key. */
 function tagFor(key: string): string {
   const [, tag = key] = /^[^{]*\{([^}]+)\}/.exec(key) ?? [];

@@ -4,6 +4,7 @@ import {
   BAD_REDIS_GATE_FIELDS,
   BAD_REPLY,
   CROSS_SLOT_GATE,
+  KEY_IS_MARK,
 } from '../../lease.messages.js';
 import { parseDuration, type Duration } from '../../lease/duration.js';
 import { assertKnown } from '../../lease/resolve-options.js';
@@ -11,7 +12,7 @@ import { FenceGate, type GuardedGate, type Mark } from '../fence-gate.js';
 import type { FenceSource } from '../fence-source.js';
 import { Retention } from '../retention.js';
 import { GuardedScript, guardedScript, type GuardableRedis } from './guarded-script.js';
-import { markName } from './mark-name.js';
+import { isMarkName, markName } from './mark-name.js';
 
 /**
  * @publicApi
@@ -184,6 +185,8 @@ export class RedisFenceGate extends FenceGate implements GuardedRedis<GuardedWri
     const found = this.find(resource as string, write.fence);
     for (const key of keys) {
       if (typeof key !== 'string') throw new TypeError(BAD_OPTION('key', key, 'a text'));
+      // A key may be made of anybody's input: it is never a way to a mark (rule 14).
+      if (isMarkName(this.#prefix, key)) throw new RangeError(KEY_IS_MARK(key));
     }
     const { refused, result } = await this.#ask(script, resource!, found.fence, keys, args);
     if (refused !== undefined) throw this.refuse(resource!, found, refused);

@@ -77,8 +77,13 @@ SELECT fence::text AS fence, ${WHERE_IT_WAS}
 FROM raised`;
 }
 
-const WHERE_IT_WAS =
-  '(now() < statement_timestamp())::text AS in_transaction, txid_current()::text AS transaction';
+/**
+ * In the extended protocol a statement is a few messages and begins later than what it is alone in; but it is a cursor
+ * then. Whatever has one open is asked again.
+ */
+const WHERE_IT_WAS = `(
+    now() < statement_timestamp() AND NOT EXISTS (SELECT FROM pg_cursors WHERE NOT is_holdable)
+  )::text AS in_transaction, txid_current()::text AS transaction`;
 
 const textOf = (resource: string): string =>
   `convert_from(decode('${Buffer.from(resource).toString('hex')}', 'hex'), 'UTF8')`;

@@ -7,6 +7,7 @@ import {
   GATE_OUTSIDE_TRANSACTION,
 } from '../../lease.messages.js';
 import type { Duration } from '../../lease/duration.js';
+import { assertKey } from '../../lease/key.js';
 import { withDefaults } from '../../stores/postgres/options.js';
 import { Sweeper } from '../../stores/postgres/sweeper.js';
 import { tableOf, type Table } from '../../stores/postgres/table.js';
@@ -199,6 +200,7 @@ export class PostgresFenceGate extends FenceGate {
    * it first in the transaction that writes.
    */
   sql(resource: string, fence: number): string {
+    assertKey(resource, 'resource');
     return admitText(this.#table.leases, this.#retention, resource, checked(fence));
   }
 

@@ -4,6 +4,7 @@ import {
   Controller,
   Get,
   Injectable,
+  NotFoundException,
   Param,
   Post,
   UseGuards,
@@ -74,6 +75,14 @@ class Months {
   async leased(@Fence() fence?: number): Promise<string> {
     return String(fence);
   }
+
+  @Post(':month/answered')
+  @Fenced({
+    key: () => {
+      throw new NotFoundException('no such month');
+    },
+  })
+  async answered(): Promise<void> {}
 
   @Post(':month/guarded')
   @UseGuards(Deny)
@@ -273,6 +282,14 @@ export function describeFencedHttp(name: string, adapter: () => AbstractHttpAdap
       const sent = now() - 1_000_000;
       const { body } = await post('/months/g/leased', signed('books:g', sent));
       expect(Number(body)).toBeGreaterThan(sent);
+    });
+
+    it('passes on what the function of the key answers', async () => {
+      const { post } = await start();
+      expect(await post('/months/a/answered', signed('books:a', now()))).toMatchObject({
+        status: 404,
+        body: { message: 'no such month' },
+      });
     });
 
     it('on a controller, declared internal, needs no signature', async () => {

@@ -27,6 +27,13 @@ class Months {
     await inner.admit(`inner ${month}`);
     return `${month} ${fence}`;
   }
+
+  // Without @Payload(), Nest passes the data and its context by position.
+  @MessagePattern('bare')
+  @Fenced({ required: false })
+  async bare(@Fence() first?: number, @Fence() second?: number): Promise<unknown> {
+    return [first ?? 'none', second ?? 'none'];
+  }
 }
 
 let client: ClientProxy;
@@ -43,7 +50,8 @@ async function start() {
     options: { host: '127.0.0.1', port },
   });
   const sender = await startApp({ lease: { fencing: { secrets: SECRET } } });
-  const send = (data: object): Promise<unknown> => firstValueFrom(client.send('close', data));
+  const send = (data: unknown, pattern = 'close'): Promise<unknown> =>
+    firstValueFrom(client.send(pattern, data));
   return { send, leases: sender.get(LeaseService) };
 }
 
@@ -56,6 +64,15 @@ describe('@Fenced() on a message handler', () => {
         highest: lease.fence,
       });
     });
+  });
+
+  it('is the fence of the sender’s lease where the transport has put something else', async () => {
+    const { send, leases } = await start();
+    await leases.run('books:a', async ({ fence }) => {
+      const forged = { key: 'books:a', fence: fence + 3_600_000_000 };
+      expect(await send(fencePayload(forged), 'bare')).toEqual([fence, fence]);
+    });
+    expect(await send(1e15, 'bare')).toEqual(['none', 'none']);
   });
 
   it('refuses one that is stale, missing, malformed or forged', async () => {

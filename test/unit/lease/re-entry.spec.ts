@@ -128,6 +128,28 @@ describe('re-entry', () => {
     expect(looks).toBe(1);
   });
 
+  it('drags no past along when every run ends inside the next, which it has started', async () => {
+    const { engine } = new World();
+    let looks = 0;
+    const round = async (left: number, enter: () => void): Promise<void> => {
+      let next: Promise<void> | undefined;
+      await engine.run(`k${left}`, async () => {
+        enter();
+        if (left > 0) await new Promise<void>((isIn) => (next = round(left - 1, isIn)));
+        const look = jest.spyOn(Lease.prototype, 'isReleased', 'get');
+        engine.scope.find('test/no such key');
+        looks = look.mock.calls.length;
+        look.mockRestore();
+      });
+      await next;
+    };
+    await round(0, () => {});
+    const alone = looks;
+    await round(50, () => {});
+    expect(alone).toBeGreaterThan(0);
+    expect(looks).toBeLessThanOrEqual(alone * 3);
+  });
+
   it('for another key is a claim like any other', async () => {
     const { engine, store } = new World();
     await engine.run('a', async (outer) => {
