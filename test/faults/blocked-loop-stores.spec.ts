@@ -17,6 +17,7 @@ import { until } from '../support/until.js';
 
 const TTL = 3_000;
 const HUNG_AFTER = 30_000;
+const STORY_TIMEOUT = 60_000;
 
 /** A store with its servers. */
 interface Place {
@@ -74,12 +75,16 @@ describe('A process that blocks its event loop and renews in a thread', () => {
     await lib.remove();
   });
 
-  it.each(Object.keys(PLACES))('holds its lease in %s all the time (rule 4)', async (name) => {
-    const { answers, woke, acted, fence } = await stories.get(name)!;
-    expect(answers).toEqual([false]);
-    expect(woke).toEqual({ said: 'woke', isHeld: true, fence });
-    expect(acted).toEqual({ said: 'acted', fence });
-  });
+  it.each(Object.keys(PLACES))(
+    'holds its lease in %s all the time (rule 4)',
+    async (name) => {
+      const { answers, woke, acted, fence } = await stories.get(name)!;
+      expect(answers).toEqual([false]);
+      expect(woke).toEqual({ said: 'woke', isHeld: true, fence });
+      expect(acted).toEqual({ said: 'acted', fence });
+    },
+    STORY_TIMEOUT,
+  );
 
   it.each(Object.keys(PLACES))('gives its lease in %s back, and ends (rule 12)', async (name) => {
     const { fence, successor, errors } = await stories.get(name)!;
