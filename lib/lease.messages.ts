@@ -304,6 +304,9 @@ export const ETCD_NOT_LET_IN = (username: string): string =>
 export const ETCD_STRANGE_VALUE = (key: string): string =>
   `What etcd has under the names of the lease "${key}" is no lease. It is left alone, and the key cannot be claimed. Is another program using the same prefix?`;
 
+export const ETCD_OTHER_CLUSTER = (key: string): string =>
+  `A claim of "${key}" began at one etcd cluster and ended at another, and is given up. Do all the endpoints belong to one?`;
+
 export const ETCD_RELEASE_IN_DOUBT = (key: string): string =>
   `The release of "${key}" had to be sent twice, and the second found nothing: the first may have freed it.`;
 

@@ -14,6 +14,7 @@ import {
 } from '../../lib/lease.messages.js';
 import { LeaseEngine } from '../../lib/lease/lease-engine.js';
 import { EtcdLeaseStore } from '../../lib/stores/etcd/etcd-lease-store.js';
+import { EtcdNames } from '../../lib/stores/etcd/etcd-names.js';
 import type { EtcdLeaseStoreOptions } from '../../lib/stores/etcd/etcd-options.js';
 import { makeCertificates, type Certificates } from '../support/certificates.js';
 import { claimOf, take } from '../support/claims.js';
@@ -238,6 +239,14 @@ describe('An etcd store', () => {
     await server.post('v3/kv/deleterange', { key });
   });
 
+  it('renews what is a lease beside what is none any more (rule 6)', async () => {
+    const store = storeOf({ endpoints: server.url, prefix: 'spoilt/' });
+    const held = await Promise.all(['a', 'b', 'c'].map((name) => take(store, `lease/${name}`)));
+    const key = new EtcdNames('spoilt/').holder(held[1]!.key, held[1]!.token);
+    await server.post('v3/kv/put', { key, value: base64('x') });
+    expect(await store.renew(held)).toEqual(['renewed', 'unknown', 'renewed']);
+  });
+
   it('works no more after it is closed, leaves no connection, and opens again', async () => {
     const proxy = await startEtcdProxy(server.port);
     const store = storeOf({ endpoints: proxy.url });
@@ -266,6 +275,25 @@ describe('An etcd store', () => {
     await until(() => proxy.held === 2);
     await store.close();
     for (const error of await Promise.all(asked)) expect(error).toBeInstanceOf(Error);
+    await proxy.close();
+  });
+
+  it('is closed while more requests are under way than it has connections for', async () => {
+    const proxy = await startEtcdProxy(server.port);
+    proxy.script = () => 'hold';
+    const store = storeOf({ endpoints: proxy.url });
+    const asked = Array.from({ length: 100 }, (_, i) =>
+      errorOf(store.acquire(claimOf(`lease/crowd-${i}`, { patience: 60_000 }))),
+    );
+    await until(() => proxy.held > 0 && proxy.held === proxy.connections);
+    const sent = proxy.requests.length;
+    proxy.script = () => undefined;
+    await store.close();
+    for (const error of await Promise.all(asked)) {
+      expect(error).toMatchObject({ message: ETCD_CLOSED() });
+    }
+    await until(() => proxy.connections === 0);
+    expect(proxy.requests).toHaveLength(sent);
     await proxy.close();
   });
 
@@ -376,6 +404,20 @@ describe('An etcd with users', () => {
     await admin('role/add', { name: `other-${Date.now()}` });
     expect(await store.renew([held])).toEqual(['renewed']);
     expect(await store.release(held, {})).toBe(true);
+  });
+
+  it('is signed in to by each request in its own time', async () => {
+    const proxy = await startEtcdProxy(server.port);
+    const store = storeOf({ endpoints: proxy.url, ...app });
+    let asked = 0;
+    proxy.script = ({ path }) =>
+      path === 'v3/auth/authenticate' && asked++ === 0 ? 'hold' : undefined;
+    const hasty = errorOf(store.acquire(claimOf('lease/hasty', { patience: 100 })));
+    const { granted } = await store.acquire(claimOf('lease/patient', { patience: 5_000 }));
+    expect(granted).toBe(true);
+    expect(await hasty).toBeInstanceOf(Error);
+    await store.close();
+    await proxy.close();
   });
 
   it.each([

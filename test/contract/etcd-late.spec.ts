@@ -1,10 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { ETCD_RELEASE_IN_DOUBT } from '../../lib/lease.messages.js';
+import { ETCD_OTHER_CLUSTER, ETCD_RELEASE_IN_DOUBT } from '../../lib/lease.messages.js';
 import { EtcdLeaseStore } from '../../lib/stores/etcd/etcd-lease-store.js';
 import { claimOf, take } from '../support/claims.js';
 import { startEtcdProxy, type EtcdProxy } from '../support/etcd-proxy.js';
 import { startEtcd, type EtcdMember } from '../support/etcd-server.js';
+import { realProcess } from '../support/real-process.js';
 import { until } from '../support/until.js';
 
 let server: EtcdMember;
@@ -81,6 +82,21 @@ describe('A claim that etcd executes late', () => {
     await until(() => lost > 4);
     await until(isFree);
     await until(async () => (await leases()) <= before);
+  });
+
+  it('is ended without a warning when it is one of dozens (rule 12)', async () => {
+    const warnings: unknown[] = [];
+    const onWarning = (warning: unknown): void => void warnings.push(String(warning));
+    realProcess.on('warning', onWarning);
+    proxy.script = ({ path, isWrite }) =>
+      isWrite || path === 'v3/lease/revoke' ? 'reset' : undefined;
+    const claims = Array.from({ length: 24 }, (_, i) =>
+      store.acquire(claimOf(`${key}-${i}`, { ttl: 60_000 })).catch(() => undefined),
+    );
+    expect(await Promise.all(claims)).toEqual(claims.map(() => undefined));
+    await until(() => times('v3/lease/revoke') >= 2 * claims.length);
+    realProcess.off('warning', onWarning);
+    expect(warnings).toEqual([]);
   });
 
   it('ends by its own ttl when its process is gone too', async () => {
@@ -218,6 +234,84 @@ describe('An answer that was lost', () => {
   });
 });
 
+describe('Answers that never come', () => {
+  const secondsLeft = async (): Promise<number[]> => {
+    const { leases: all = [] } = await server.post('v3/lease/leases', {});
+    const told = (all as { ID: string }[]).map(({ ID }) =>
+      server.post('v3/lease/timetolive', { ID }),
+    );
+    return (await Promise.all(told)).map(({ TTL }) => Number(TTL));
+  };
+
+  it('to a renewal for longer do not free what is held (rules 1 and 5)', async () => {
+    const held = await take(store, key, { ttl: 10_000 });
+    proxy.script = ({ isWrite }) => (isWrite ? 'swallow' : undefined);
+    await expect(store.renew([{ ...held, ttl: 60_000 }])).rejects.toThrow();
+    proxy.script = () => undefined;
+    await until(() => times('v3/lease/revoke') > 0);
+    expect(await observer.acquire(claimOf(key))).toMatchObject({ reason: 'held' });
+    expect(await store.renew([held])).toEqual(['renewed']);
+    expect((await observer.inspect(key))?.holders[0]?.fence).toBe(held.fence);
+  });
+
+  it('to a renewal for longer do not let it shorten what was renewed since', async () => {
+    const held = await take(store, key, { ttl: 5_000 });
+    proxy.script = ({ isWrite }) => (isWrite ? 'hold' : undefined);
+    await expect(store.renew([{ ...held, ttl: 6_000 }])).rejects.toThrow();
+    proxy.script = () => undefined;
+    // Only when nothing can come of it any more.
+    await until(() => times('v3/lease/revoke') > 0);
+    await proxy.deliver();
+    expect(await store.renew([held])).toEqual(['renewed']);
+    expect((await observer.inspect(key))?.holders[0]?.fence).toBe(held.fence);
+  });
+
+  it.each([
+    ['the mark of work that is done', { done: { once: 'tick', remember: 60_000 } }, 'done'],
+    ['the place that is kept', { keepFor: 60_000 }, 'held'],
+  ])('to a release do not take away %s (rule 7)', async (_, how, reason) => {
+    const held = await take(store, key, { once: 'tick', ttl: 2_000 });
+    proxy.script = ({ isWrite }) => (isWrite ? 'swallow' : undefined);
+    await expect(store.release(held, how)).rejects.toThrow();
+    const told = proxy.requests.length;
+    proxy.script = () => undefined;
+    await until(() => proxy.requests.length > told);
+    const next = claimOf(key, { once: 'tick' });
+    expect(await observer.acquire(next)).toMatchObject({ granted: false, reason });
+  });
+
+  it('to a release leave no etcd lease for a mark that was not left', async () => {
+    const held = await take(store, key, { ttl: 1_000 });
+    proxy.script = ({ isWrite }) => (isWrite ? 'reset' : undefined);
+    const done = { once: 'tick', remember: 500_000 };
+    await expect(store.release(held, { done })).rejects.toThrow();
+    await until(isFree);
+    proxy.script = () => undefined;
+    await until(async () => (await secondsLeft()).every((seconds) => seconds < 300));
+    await take(observer, key, { once: 'tick' });
+  });
+
+  it.each([
+    ['a claim', 0, () => store.acquire(claimOf(key, { ttl: 500_000, patience: 1_000 }))],
+    [
+      'one of two things that a release leaves behind',
+      1,
+      async () => {
+        const held = await take(observer, key);
+        const done = { once: 'tick', remember: 500_000 };
+        return store.release(held, { keepFor: 500_000, done });
+      },
+    ],
+  ])('to the grant of an etcd lease for %s leave none', async (_, answered, ask) => {
+    let granted = 0;
+    proxy.script = ({ path }) =>
+      path === 'v3/lease/grant' && granted++ >= answered ? 'swallow' : undefined;
+    await expect(ask()).rejects.toThrow();
+    expect(granted).toBeGreaterThan(answered);
+    await until(async () => (await secondsLeft()).every((seconds) => seconds < 300));
+  });
+});
+
 describe('A renewal that a deposed leader answers', () => {
   it('is none: it is of another term than the look before it (rules 3 and 6)', async () => {
     const held = await take(store, key);
@@ -237,6 +331,31 @@ describe('A renewal that a deposed leader answers', () => {
         ? { edit: (text) => text.replaceAll(/,"TTL":"\d+"/g, '') }
         : undefined;
     expect(await store.renew([held])).toEqual(['unknown']);
+  });
+});
+
+describe('A claim that begins at one cluster and goes on at another', () => {
+  it.each([
+    { permits: 1, seen: 0 },
+    { permits: 2, seen: 0 },
+    { permits: 2, seen: 1 },
+  ])('makes no holder too many there: %p (rule 1)', async ({ permits, seen }) => {
+    const other = await startEtcd();
+    const there = storeOf(other.url);
+    for (let i = 0; i < permits; i++) await take(there, key, { permits });
+    // This one has counted further.
+    for (let i = 0; i < 10; i++) await observer.release(await take(observer, key), {});
+    for (let i = 0; i < seen; i++) await take(observer, key, { permits });
+    proxy.script = ({ path }) => (path === 'v3/kv/txn' ? undefined : 'reset');
+    const claim = claimOf(key, { permits });
+    const answer = await storeOf(proxy.url, other.url)
+      .acquire(claim)
+      .catch((error: Error) => error.message);
+    if (seen === 0) expect(answer).toMatchObject({ reason: 'held' });
+    else expect(answer).toBe(ETCD_OTHER_CLUSTER(key));
+    expect(times('v3/kv/txn')).toBe(1);
+    await until(async () => (await there.inspect(key))?.holders.length === permits);
+    await other.stop();
   });
 });
 

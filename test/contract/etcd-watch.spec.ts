@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { LeaseEngine } from '../../lib/lease/lease-engine.js';
 import { EtcdLeaseStore } from '../../lib/stores/etcd/etcd-lease-store.js';
@@ -140,6 +141,43 @@ describe('Watching a key', () => {
     await until(() => ear.told > 0);
     await Promise.all([mine!.close(), theirs!.close()]);
     await own.stop();
+  });
+
+  it('goes on when etcd was built anew, and counts from below', async () => {
+    const anew = await startEtcd();
+    const there = new EtcdLeaseStore({ endpoints: anew.url });
+    for (let i = 0; i < 3; i++) await other.release(await take(other, key), {});
+    const ear = new Ear();
+    await store.watch(key, ear.hear);
+    await other.release(await take(other, key), {});
+    await until(() => ear.told > 0);
+    proxy.targetPort = anew.port;
+    proxy.dropConnections();
+    // Whoever waits is to look: everything may have happened.
+    await until(() => ear.told > 1);
+    const before = ear.told;
+    await until(async () => {
+      await there.release(await take(there, key), {});
+      return ear.told > before;
+    });
+    expect((await anew.status())!.revision).toBeLessThan((await server.status())!.revision);
+    await there.close();
+    await anew.stop();
+  });
+
+  it('that is cut off as soon as it begins is tried again ever less often', async () => {
+    const header = '"header":{"revision":"7","raft_term":"2"}';
+    proxy.script = ({ path }) =>
+      path === 'v3/watch' ? { text: `{"result":{${header},"created":true}}\n` } : undefined;
+    await store.watch(key, () => {}).catch(() => undefined);
+    await setTimeout(2_000);
+    // After 50 ms, 100 ms, 200 ms, and so on.
+    expect(streams()).toBeLessThanOrEqual(7);
+    proxy.script = () => undefined;
+    const ear = new Ear();
+    await store.watch(key, ear.hear);
+    await other.release(await take(other, key), {});
+    await until(() => ear.told > 0);
   });
 
   it('fails when there is nobody to tell, and works later', async () => {

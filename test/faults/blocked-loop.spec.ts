@@ -3,7 +3,11 @@ import { performance } from 'node:perf_hooks';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { RedisLeaseStore } from '../../lib/stores/redis/redis-lease-store.js';
-import { BlockingHolder, type BlockingHolderOptions } from '../support/blocking-process.js';
+import {
+  BlockingHolder,
+  redisPlan,
+  type BlockingHolderOptions,
+} from '../support/blocking-process.js';
 import { claimOf } from '../support/claims.js';
 import { compileLib, type CompiledLib } from '../support/compiled-lib.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
@@ -32,7 +36,13 @@ describe('A process that blocks its event loop', () => {
 
   /** Resolves when it is held and was renewed at least once. */
   const hold = async (key: string, more: Partial<BlockingHolderOptions> = {}): Promise<void> => {
-    holder = await BlockingHolder.start({ lib, url: server.url, key, ttl: TTL, ...more });
+    holder = await BlockingHolder.start({
+      lib,
+      store: redisPlan(server.url),
+      key,
+      ttl: TTL,
+      ...more,
+    });
     await holder.hears('renewed');
   };
 
@@ -165,7 +175,8 @@ describe('A process that renews in a thread', () => {
   it('is told of the loss before the store can free the key when Redis freezes (rule 4)', async () => {
     const ttl = 2_000;
     const hungAfter = 30_000;
-    holder = await BlockingHolder.start({ lib, url: server.url, key: 'frozen', ttl, hungAfter });
+    const store = redisPlan(server.url);
+    holder = await BlockingHolder.start({ lib, store, key: 'frozen', ttl, hungAfter });
     await holder.hears('renewed');
     await server.pause();
     const since = performance.now();

@@ -3,22 +3,23 @@
  * one a line: `block <ms>` blocks, then looks at once, in the same breath; `act` acts as the owner if it may;
  * `release` gives the lease back; `close` closes the store and nothing else.
  *
- * node blocking-holder.mjs <compiled library> <Redis URL> <key> <ttl> [<hungAfter> [<module of the store in the thread>]]
+ * node blocking-holder.mjs <compiled library> <store, as JSON: { file, name, args }> <key> <ttl> [<hungAfter> [<module of the store in the thread>]]
  */
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 
-const [, , dir, url, key, ttl, hungAfter, threadModule] = process.argv;
+const [, , dir, plan, key, ttl, hungAfter, threadModule] = process.argv;
 const load = (file) => import(pathToFileURL(`${dir}/${file}`).href);
 const { LeaseEngine } = await load('lease/lease-engine.js');
-const { RedisLeaseStore } = await load('stores/redis/redis-lease-store.js');
+const { file, name, args: given } = JSON.parse(plan);
+const { [name]: Store } = await load(file);
 
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
-const store = new RedisLeaseStore(url);
+const store = new Store(...given);
 if (threadModule) {
   const { args } = store.thread();
-  const base = pathToFileURL(`${dir}/stores/redis/redis-lease-store.js`).href;
+  const base = pathToFileURL(`${dir}/${file}`).href;
   store.thread = () => ({ module: threadModule, export: 'ThreadStore', args: [base, ...args] });
 }
 const engine = new LeaseEngine({

@@ -18,9 +18,18 @@ export interface HolderSaid {
   readonly message?: string;
 }
 
+/** A store as another process makes it. */
+export interface StorePlan {
+  /** In the library. */
+  readonly file: string;
+  /** Of the class. */
+  readonly name: string;
+  readonly args: readonly unknown[];
+}
+
 export interface BlockingHolderOptions {
   readonly lib: CompiledLib;
-  readonly url: string;
+  readonly store: StorePlan;
   readonly key: string;
   readonly ttl: number;
   /** Renews in a thread. */
@@ -28,6 +37,12 @@ export interface BlockingHolderOptions {
   /** Where the thread's store comes from. */
   readonly threadModule?: string;
 }
+
+export const redisPlan = (url: string): StorePlan => ({
+  file: 'stores/redis/redis-lease-store.js',
+  name: 'RedisLeaseStore',
+  args: [url],
+});
 
 /** Another process that holds a lease and can block its event loop, see blocking-holder.mjs. */
 export class BlockingHolder {
@@ -46,9 +61,9 @@ export class BlockingHolder {
 
   /** Resolves when it holds the key. */
   static async start(options: BlockingHolderOptions): Promise<BlockingHolder> {
-    const { lib, url, key, ttl, hungAfter, threadModule } = options;
+    const { lib, store, key, ttl, hungAfter, threadModule } = options;
     const more = [hungAfter, threadModule].filter((arg) => arg !== undefined).map(String);
-    const args = [script, lib.dir, url, key, `${ttl}`, ...more];
+    const args = [script, lib.dir, JSON.stringify(store), key, `${ttl}`, ...more];
     const holder = new BlockingHolder(spawn(process.execPath, args));
     await until(() => holder.heard('acquired') || holder.hasExited, { timeout: 10_000 });
     if (holder.hasExited) throw new Error(`The holder ended: ${holder.errors}`);

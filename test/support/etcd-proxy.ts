@@ -42,7 +42,8 @@ export class EtcdProxy {
 
   constructor(
     private readonly server: Server,
-    private readonly targetPort: number | undefined,
+    /** May be set to another's. */
+    public targetPort: number | undefined,
   ) {
     this.port = (server.address() as AddressInfo).port;
     server.unref();

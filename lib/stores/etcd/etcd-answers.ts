@@ -28,10 +28,10 @@ export function integerOf(value: unknown): number {
   return number as number;
 }
 
-/** Of a lease: beyond what a number can hold, so it stays a text. */
+/** Of a lease or a cluster: beyond what a number can hold, so it stays a text. */
 export function idOf(value: unknown): string {
   if (value === undefined) return '0';
-  if (typeof value !== 'string' || !/^-?\d{1,19}$/.test(value)) throw new UnreadableError();
+  if (typeof value !== 'string' || !/^-?\d{1,20}$/.test(value)) throw new UnreadableError();
   return value;
 }
 
@@ -41,8 +41,9 @@ export function bytesOf(value: unknown): Buffer {
   return Buffer.from(value, 'base64');
 }
 
-/** When an answer was given: the revision of the data, and the term of the leader that the member knew. */
+/** Where and when an answer was given: the revision of the data, and the term of the leader that the member knew. */
 export interface Header {
+  readonly cluster: string;
   readonly revision: number;
   readonly term: number;
 }
@@ -51,7 +52,7 @@ export function headerOf(answer: Json): Header {
   const header = objectOf(answer['header']);
   const [revision, term] = [integerOf(header['revision']), integerOf(header['raft_term'])];
   if (revision <= 0 || term <= 0) throw new UnreadableError();
-  return { revision, term };
+  return { cluster: idOf(header['cluster_id']), revision, term };
 }
 
 export interface KeyValue {

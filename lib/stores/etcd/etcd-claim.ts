@@ -1,3 +1,4 @@
+import { ETCD_OTHER_CLUSTER } from '../../lease.messages.js';
 import type { Claim, Grant, Refusal } from '../lease-store.js';
 import type { TxnAnswer } from './etcd-answers.js';
 import type { EtcdClient } from './etcd-client.js';
@@ -12,9 +13,9 @@ export interface EtcdParts {
   readonly names: EtcdNames;
 }
 
-/** What is known of a key, as of a revision. */
+/** What is known of a key. */
 interface Sight {
-  readonly revision: number;
+  readonly cluster: string;
   readonly places: readonly Place[];
   readonly isDone: boolean;
 }
@@ -103,11 +104,13 @@ export class EtcdClaim {
     const value = mine === undefined ? valueOf(this.claim, seconds) : valueFor(mine, seconds);
     const compare =
       mine === undefined
-        ? [isNoneNewer(this.#range, sight.revision), ...this.#marks.map(isMissing)]
+        ? [isNoneNewer(this.#range, newestOf(sight.places)), ...this.#marks.map(isMissing)]
         : [isUnchanged(this.#own, mine.modRevision)];
     const txn = { compare, success: [put(this.#own, value, id)], failure: this.#reads };
     const { value: answer } = await transact(client, txn, this.#until);
     if (!answer.succeeded) return this.#sight(answer);
+    // What was seen elsewhere says nothing of the places here.
+    if (answer.cluster !== sight.cluster) throw new Error(ETCD_OTHER_CLUSTER(this.claim.key));
     if (mine === undefined) return granted(answer.revision);
     leases.end({ id: mine.lease, seconds: mine.seconds });
     return granted(mine.createRevision);
@@ -137,13 +140,17 @@ export class EtcdClaim {
     return [this.#range, ...this.#marks.map((key) => ({ key }))].map(get);
   }
 
-  #sight({ revision, found: [places, marks] }: TxnAnswer): Sight {
+  #sight({ cluster, found: [places, marks] }: TxnAnswer): Sight {
     return {
-      revision,
+      cluster,
       places: places!.map((found) => placeOf(this.claim.key, found)),
       isDone: marks !== undefined && marks.length > 0,
     };
   }
 }
+
+/** The revision of the last of them; 0 of none, and then there must be none: whatever the revision was of the look. */
+const newestOf = (places: readonly Place[]): number =>
+  Math.max(0, ...places.map(({ createRevision }) => createRevision));
 
 const granted = (fence: number): Grant => ({ granted: true, fence });

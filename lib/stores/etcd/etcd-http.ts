@@ -1,6 +1,11 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
-import { ETCD_NO_ANSWER, ETCD_TOO_LONG, ETCD_UNREACHABLE } from '../../lease.messages.js';
+import {
+  ETCD_CLOSED,
+  ETCD_NO_ANSWER,
+  ETCD_TOO_LONG,
+  ETCD_UNREACHABLE,
+} from '../../lease.messages.js';
 import { NoEtcdAnswerError } from './etcd-error.js';
 import type { EtcdSettings } from './etcd-options.js';
 
@@ -26,6 +31,8 @@ export interface Stream {
  */
 export class EtcdHttp {
   readonly #agent: http.Agent;
+  /** How to end each that is under way. */
+  readonly #underWay = new Set<(why: Error) => void>();
 
   constructor(
     readonly endpoint: URL,
@@ -39,11 +46,18 @@ export class EtcdHttp {
   post(path: string, body: string, token: string, ms: number): Promise<HttpAnswer> {
     return new Promise((resolve, reject) => {
       const sent = new Sent(this.#request(path, body, token, this.#agent), this.#isSecure);
-      const fail = (message: string, cause?: unknown): void => {
+      const over = (): void => {
         clearTimeout(limit);
-        reject(new NoEtcdAnswerError(message, sent.isSent, { cause }));
+        this.#underWay.delete(end);
+      };
+      const end = (why: Error): void => {
+        over();
+        reject(why);
         sent.request.destroy();
       };
+      const fail = (message: string, cause?: unknown): void =>
+        end(new NoEtcdAnswerError(message, sent.isSent, { cause }));
+      this.#underWay.add(end);
       const { host } = this.endpoint;
       const limit = setTimeout(() => fail(ETCD_NO_ANSWER(host, ms)), ms).unref();
       sent.request.on('error', (error) => fail(ETCD_UNREACHABLE(host, error), error));
@@ -57,7 +71,7 @@ export class EtcdHttp {
           else chunks.push(chunk);
         });
         response.on('end', () => {
-          clearTimeout(limit);
+          over();
           const text = Buffer.concat(chunks).toString();
           resolve({ status: response.statusCode ?? 0, text });
         });
@@ -93,7 +107,9 @@ export class EtcdHttp {
     return () => end(undefined);
   }
 
+  /** Those that wait for a connection too: it would make one for each. */
   close(): void {
+    for (const end of this.#underWay) end(new Error(ETCD_CLOSED()));
     this.#agent.destroy();
   }
 

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import { headerOf, idOf, integerOf, objectOf, UnreadableError } from './etcd-answers.js';
 import type { EtcdClient } from './etcd-client.js';
@@ -21,16 +22,16 @@ export interface KeptAlive {
 /** Requests of one stream are to fit in the 512 bytes that a server reads at once: it drops the rest when it answers. */
 const STREAM = 16;
 const IN_FLIGHT = 4;
-const REVOKE_WITHIN = 2_000;
-const REVOKE_AGAIN_FIRST = 50;
-const REVOKE_AGAIN_AT_MOST = 2_000;
-/** Beyond its own time: a new leader begins to count it anew. */
-const REVOKE_BEYOND = 60_000;
+const INSIST_WITHIN = 2_000;
+const INSIST_AGAIN_FIRST = 50;
+const INSIST_AGAIN_AT_MOST = 2_000;
+/** Beyond a lease's own time: a new leader begins to count it anew. */
+const INSIST_BEYOND = 60_000;
 
 export class EtcdLeases {
   readonly #client: EtcdClient;
-  readonly #ending = new Set<Promise<void>>();
-  #closing = new AbortController();
+  readonly #insisting = new Set<Promise<void>>();
+  #closing = closingForMany();
 
   constructor(client: EtcdClient) {
     this.#client = client;
@@ -38,7 +39,7 @@ export class EtcdLeases {
 
   /**
    * Under an id of its own for every request that needs one: what is done to one late, be it a revocation, touches
-   * no other. A grant that comes twice finds its own.
+   * no other. A grant that comes twice finds its own. One that is given up may have been executed, so it is ended.
    */
   async grant(seconds: number, until: number): Promise<EtcdLease> {
     const id = freshId();
@@ -52,7 +53,10 @@ export class EtcdLeases {
       await this.#client.ask('v3/lease/grant', { ID: id, TTL: `${seconds}` }, read, until);
     } catch (error) {
       const isThere = error instanceof EtcdError && error.code === Code.failedPrecondition;
-      if (!isThere) throw error;
+      if (!isThere) {
+        this.end({ id, seconds });
+        throw error;
+      }
     }
     return { id, seconds };
   }
@@ -85,37 +89,57 @@ export class EtcdLeases {
    */
   end(lease: EtcdLease | undefined): void {
     if (lease === undefined) return;
-    const ended = this.#revoke(lease, this.#closing.signal).catch(() => {});
-    this.#ending.add(ended);
-    void ended.finally(() => this.#ending.delete(ended));
+    this.insist(lease.seconds, (until) => this.#revoke(lease.id, until));
   }
 
-  /** What was to be ended is, or `ms` have passed. */
+  /**
+   * Asks in the background, again and again until it is answered, or a lease of so many seconds is over.
+   *
+   * @param ask - what can be executed many times with the effect of once
+   */
+  insist(seconds: number, ask: (until: number) => Promise<unknown>): void {
+    const insisting = this.#insist(seconds, ask, this.#closing.signal).catch(() => {});
+    this.#insisting.add(insisting);
+    void insisting.finally(() => this.#insisting.delete(insisting));
+  }
+
+  /** What was insisted on is answered, or `ms` have passed. */
   async close(ms: number): Promise<void> {
     const closing = this.#closing;
-    this.#closing = new AbortController();
-    if (this.#ending.size > 0) {
+    this.#closing = closingForMany();
+    if (this.#insisting.size > 0) {
       const limit = new AbortController();
       const late = setTimeout(ms, undefined, { ref: false, signal: limit.signal });
-      await Promise.race([Promise.all(this.#ending), late.catch(() => {})]);
+      await Promise.race([Promise.all(this.#insisting), late.catch(() => {})]);
       limit.abort();
     }
     closing.abort();
   }
 
-  async #revoke({ id, seconds }: EtcdLease, signal: AbortSignal): Promise<void> {
-    const giveUpAt = performance.now() + seconds * 1_000 + REVOKE_BEYOND;
-    let pause = REVOKE_AGAIN_FIRST;
+  async #insist(
+    seconds: number,
+    ask: (until: number) => Promise<unknown>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const giveUpAt = performance.now() + seconds * 1_000 + INSIST_BEYOND;
+    let pause = INSIST_AGAIN_FIRST;
     while (!signal.aborted && performance.now() < giveUpAt) {
       try {
-        const until = performance.now() + REVOKE_WITHIN;
-        await this.#client.ask('v3/lease/revoke', { ID: id }, objectOf, until);
+        await ask(performance.now() + INSIST_WITHIN);
         return;
-      } catch (error) {
-        if (error instanceof EtcdError && error.code === Code.notFound) return;
+      } catch {
+        // Whatever it is.
       }
       await setTimeout(pause, undefined, { ref: false, signal });
-      pause = Math.min(pause * 2, REVOKE_AGAIN_AT_MOST);
+      pause = Math.min(pause * 2, INSIST_AGAIN_AT_MOST);
+    }
+  }
+
+  async #revoke(id: string, until: number): Promise<void> {
+    try {
+      await this.#client.ask('v3/lease/revoke', { ID: id }, objectOf, until);
+    } catch (error) {
+      if (!(error instanceof EtcdError && error.code === Code.notFound)) throw error;
     }
   }
 }
@@ -124,6 +148,13 @@ function keptOf(value: unknown, id: string): KeptAlive {
   const answer = objectOf(value);
   if (idOf(answer['ID']) !== id) throw new UnreadableError();
   return { seconds: Math.max(0, integerOf(answer['TTL'])), term: headerOf(answer).term };
+}
+
+/** As many as are insisted on listen to it. */
+function closingForMany(): AbortController {
+  const closing = new AbortController();
+  setMaxListeners(0, closing.signal);
+  return closing;
 }
 
 /** 63 bits: no two meet. */

@@ -23,31 +23,42 @@ export async function releaseEtcd(
   how: ReleaseHow,
   until: number,
 ): Promise<boolean> {
-  const { client, leases, names } = parts;
-  const own = names.holder(hold.key, hold.token);
   const left = await leaveBehind(parts, hold, how, until);
-  let isFreed = false;
+  const ask = (within: number): Promise<boolean | undefined> => free(parts, hold, left, within);
+  let isFreed: boolean | undefined;
   try {
-    const txn = {
-      compare: [isThere(own)],
-      success: [take(own), ...left.map(({ name, value, lease }) => put(name, value, lease.id))],
-      failure: [own, ...left.map(({ name }) => name)].map((key) => get({ key })),
-    };
-    const { value, isDoubtful } = await transact(client, txn, until);
-    if (value.succeeded) {
-      isFreed = true;
-      for (const { lease } of value.found[0]!)
-        leases.end({ id: lease, seconds: secondsOf(hold.ttl) });
-      return true;
-    }
-    if (!isDoubtful) return false;
-    // A try before this one may have freed it: what it left behind tells, if there is any.
-    isFreed = left.some(({ lease }, i) => value.found[i + 1]![0]?.lease === lease.id);
-    if (isFreed) return true;
-    throw new Error(ETCD_RELEASE_IN_DOUBT(hold.key));
-  } finally {
-    if (!isFreed) for (const { lease } of left) leases.end(lease);
+    isFreed = await ask(until);
+  } catch (error) {
+    // What it leaves behind may be there already, and is not to be taken away, or to stay without it.
+    if (left.length > 0) parts.leases.insist(secondsOf(hold.ttl), ask);
+    throw error;
   }
+  if (isFreed === undefined) throw new Error(ETCD_RELEASE_IN_DOUBT(hold.key));
+  return isFreed;
+}
+
+/** Whether it was held; nothing when there is no telling. */
+async function free(
+  { client, leases, names }: EtcdParts,
+  { key, token, ttl }: Hold,
+  left: readonly Left[],
+  until: number,
+): Promise<boolean | undefined> {
+  const own = names.holder(key, token);
+  const txn = {
+    compare: [isThere(own)],
+    success: [take(own), ...left.map(({ name, value, lease }) => put(name, value, lease.id))],
+    failure: [own, ...left.map(({ name }) => name)].map((one) => get({ key: one })),
+  };
+  const { value, isDoubtful } = await transact(client, txn, until);
+  if (value.succeeded) {
+    for (const { lease } of value.found[0]!) leases.end({ id: lease, seconds: secondsOf(ttl) });
+    return true;
+  }
+  // A try before this one may have freed it: what it left behind tells, if there is any.
+  if (left.some(({ lease }, i) => value.found[i + 1]![0]?.lease === lease.id)) return true;
+  for (const { lease } of left) leases.end(lease);
+  return isDoubtful ? undefined : false;
 }
 
 async function leaveBehind(
@@ -65,5 +76,15 @@ async function leaveBehind(
     left.push(leave(keepFor, names.kept(key, token), (seconds) => keptValue(permits, seconds)));
   }
   if (done !== undefined) left.push(leave(done.remember, names.mark(key, done.once), () => ''));
-  return Promise.all(left);
+  try {
+    return await Promise.all(left);
+  } catch (error) {
+    for (const one of left) {
+      void one.then(
+        ({ lease }) => leases.end(lease),
+        () => {},
+      );
+    }
+    throw error;
+  }
 }

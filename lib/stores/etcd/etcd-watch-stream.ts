@@ -107,6 +107,11 @@ export class EtcdWatchStream {
     if (answer['created'] === true) {
       // Of one that goes on, what happened meanwhile is still to come.
       if (since === undefined) this.#told.heard(revision);
+      // It has lost data, or is behind: what it counts from there would not be told before it has caught up.
+      if (since !== undefined && revision < since) {
+        this.#told.missed(revision + 1);
+        throw new Error(ETCD_NO_WATCH());
+      }
       this.#settled?.opened();
     }
     for (const event of listOf(answer['events'])) {

@@ -22,6 +22,11 @@ export class EtcdWatch {
   #next: EtcdWatchStream | undefined;
   #opening: Promise<void> | undefined;
   #idle: NodeJS.Timeout | undefined;
+  /** Before it is tried again, and until when one must last to be worth a quick try. */
+  #pause = AGAIN_FIRST;
+  #provenAt = 0;
+  /** The life in which it is being tried again. */
+  #mending: AbortSignal | undefined;
   #life = new AbortController();
 
   constructor(client: EtcdClient, names: EtcdNames) {
@@ -63,11 +68,10 @@ export class EtcdWatch {
   }
 
   async #untilOpen(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      if (signal.aborted) throw new Error(ETCD_CLOSED());
-      if (this.#current !== undefined) return;
-      await this.#open();
-    }
+    if (this.#current !== undefined) return;
+    await this.#open();
+    // Of one that was cut off at once it is told when the next one goes on.
+    if (signal.aborted) throw new Error(ETCD_CLOSED());
   }
 
   #dropWhenIdle(): void {
@@ -101,6 +105,7 @@ export class EtcdWatch {
     this.#next = next;
     await next.open(this.#client, this.#names, this.#heard);
     this.#current = next;
+    this.#provenAt = performance.now() + AGAIN_AT_MOST;
     // In the same moment, before it was the current one.
     if (next.isOver) this.#broke(next);
   }
@@ -119,14 +124,23 @@ export class EtcdWatch {
   #broke(stream: EtcdWatchStream): void {
     if (this.#current !== stream) return;
     this.#current = undefined;
-    void this.#again(this.#life.signal).catch(() => {});
+    if (performance.now() >= this.#provenAt) this.#pause = AGAIN_FIRST;
+    const { signal } = this.#life;
+    if (this.#mending !== signal) void this.#again(signal).catch(() => {});
   }
 
   async #again(signal: AbortSignal): Promise<void> {
-    for (let pause = AGAIN_FIRST; ; pause = Math.min(2 * pause, AGAIN_AT_MOST)) {
-      await sleep(pause, undefined, { ref: false, signal });
-      if (this.#listeners.size === 0 || this.#current !== undefined) return;
-      await this.#open().catch(() => {});
+    this.#mending = signal;
+    try {
+      do {
+        await sleep(this.#pause, undefined, { ref: false, signal });
+        this.#pause = Math.min(2 * this.#pause, AGAIN_AT_MOST);
+        if (this.#listeners.size > 0 && this.#current === undefined) {
+          await this.#open().catch(() => {});
+        }
+      } while (this.#listeners.size > 0 && this.#current === undefined);
+    } finally {
+      if (this.#mending === signal) this.#mending = undefined;
     }
   }
 }
