@@ -8,6 +8,7 @@ import {
 import { ClassMethods } from '../decorators/class-methods.js';
 import type { FencedPlan } from '../decorators/fenced.decorator.js';
 import { fencedPlanOf } from '../decorators/lease.metadata.js';
+import { assertMethodKey } from '../decorators/method-key.js';
 import { BadFenceException } from '../exceptions/bad-fence.exception.js';
 import { FenceGateUnavailableException } from '../exceptions/fence-gate-unavailable.exception.js';
 import { FenceRequiredException } from '../exceptions/fence-required.exception.js';
@@ -125,11 +126,14 @@ function requestOf(context: ExecutionContext): unknown {
 
 function expectedKey({ key }: FencedPlan, request: unknown, label: string): string | undefined {
   if (typeof key !== 'function') return key;
+  let expected: unknown;
   try {
-    return String(key(request));
+    expected = key(request);
   } catch (error) {
     // A deliberate answer to the client is none of ours.
     if (error instanceof HttpException) throw error;
     throw new Error(KEY_FUNCTION_THREW(label), { cause: error });
   }
+  assertMethodKey(expected, label);
+  return expected as string;
 }
