@@ -1,8 +1,13 @@
 /** Every sentence a person may read. An error says what happened, to which key, and what can be done. */
 
+/** A URL in the wrong place brings its password along (rule 15). */
+const withoutPassword = (text: string): string => text.replace(/(\w:\/\/)\S*@/g, '$1…@');
+
 const show = (value: unknown): string => {
-  if (typeof value === 'string')
-    return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);
+  if (typeof value === 'string') {
+    const text = withoutPassword(value);
+    return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+  }
   if (typeof value === 'function') return 'a function';
   if (typeof value === 'object' && value !== null)
     return `an ${Array.isArray(value) ? 'array' : 'object'}`;
