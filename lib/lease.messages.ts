@@ -1,8 +1,13 @@
 /** Every sentence a person may read. An error says what happened, to which key, and what can be done. */
 
+/** A URL in the wrong place brings its password along (rule 15). */
+const withoutPassword = (text: string): string => text.replace(/(\w:\/\/)\S*@/g, '$1…@');
+
 const show = (value: unknown): string => {
-  if (typeof value === 'string')
-    return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);
+  if (typeof value === 'string') {
+    const text = withoutPassword(value);
+    return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+  }
   if (typeof value === 'function') return 'a function';
   if (typeof value === 'object' && value !== null)
     return `an ${Array.isArray(value) ? 'array' : 'object'}`;
@@ -396,10 +401,10 @@ export const BAD_FENCE_SOURCE = (value: unknown): string =>
   `The fence is ${show(value)}; it must be a number, a lease, or { key, fence }.`;
 
 export const NO_FENCE = (what: string): string =>
-  `${what} needs a fence, and there is none: this code runs under no lease. Nothing was written. Call it inside run() or a decorated method, or pass the lease or its fence.`;
+  `${what} needs a fence, and there is none: this code runs under no lease. Nothing was done. Call it inside run() or a decorated method, or pass the lease or its fence.`;
 
 export const WHICH_FENCE = (what: string, keys: readonly string[]): string =>
-  `${what} could be meant under the lease of ${keys.map(show).join(' or of ')}, whose fences do not compare. Nothing was written. Pass the one that guards it: the lease, or { key, fence }.`;
+  `${what} could be meant under the lease of ${keys.map(show).join(' or of ')}, whose fences do not compare. Nothing was done. Pass the one that guards it: the lease, or { key, fence }.`;
 
 export const FENCE_OF_PERMIT = (what: string, key: string, permits: number): string =>
   `${what} cannot be fenced by the lease on "${key}": it is one of ${permits} permits, whose holders work beside each other, and the one that came first would be refused. A fence is for a key that one holds alone.`;

@@ -46,7 +46,7 @@ describe('the fence of a write', () => {
     const { gate, leases } = await start();
     await expect(gate.admit('ledger')).rejects.toThrow('runs under no lease');
     await leases.run('books', async () => {});
-    await expect(gate.admit('ledger')).rejects.toThrow('Nothing was written');
+    await expect(gate.admit('ledger')).rejects.toThrow('Nothing was done');
   });
 
   it('of a lease that is lost is not asked for (rule 4)', async () => {

@@ -41,6 +41,8 @@ export function resolveFencing(options: FencingOptions = {}): ResolvedFencing {
   }
   assertKnown(options, KNOWN);
   const { secrets = [], gate, ahead = '1d' } = options;
+  // An environment variable that is not set: calls would leave this service unsigned, and be refused elsewhere.
+  if ('secrets' in options && options.secrets === undefined) throw new TypeError(BAD_SECRETS());
   if (gate !== undefined && !(gate instanceof FenceGate)) {
     throw new TypeError(
       BAD_OPTION('fencing.gate', gate, 'a FenceGate, such as new RedisFenceGate(client)'),

@@ -8,6 +8,7 @@ import {
 } from '../../lease.messages.js';
 import type { Duration } from '../../lease/duration.js';
 import { assertKey } from '../../lease/key.js';
+import { assertKnown } from '../../lease/resolve-options.js';
 import { withDefaults } from '../../stores/postgres/options.js';
 import { Sweeper } from '../../stores/postgres/sweeper.js';
 import { tableOf, type Table } from '../../stores/postgres/table.js';
@@ -91,6 +92,7 @@ export class PostgresFenceGate extends FenceGate {
 
   constructor(options: PostgresFenceGateOptions = {}) {
     super();
+    assertKnown(options ?? {}, { pool: true, table: true, retention: true, createTable: true });
     const { pool, ...others } = options ?? {};
     if (pool !== undefined && typeof pool?.connect !== 'function') {
       throw new TypeError(BAD_OPTION('pool', pool, 'a Pool of pg'));

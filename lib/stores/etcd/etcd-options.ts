@@ -6,6 +6,7 @@ import {
   BAD_ETCD_TLS,
   ETCD_TLS_WITHOUT_HTTPS,
 } from '../../lease.messages.js';
+import { assertKnown } from '../../lease/resolve-options.js';
 
 /**
  * PEM texts, as they are in the files.
@@ -50,10 +51,19 @@ export interface EtcdSettings {
   readonly prefix: string;
 }
 
+const KNOWN: Record<keyof EtcdLeaseStoreOptions, true> = {
+  endpoints: true,
+  username: true,
+  password: true,
+  tls: true,
+  prefix: true,
+};
+
 export function settingsOf(options: EtcdLeaseStoreOptions): EtcdSettings {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new TypeError(BAD_ETCD_OPTIONS(options));
   }
+  assertKnown(options, KNOWN);
   const { endpoints, prefix = 'nestjs-lease/' } = options;
   const list: readonly unknown[] = Array.isArray(endpoints) ? endpoints : [endpoints];
   if (list.length === 0) throw new TypeError(BAD_ETCD_ENDPOINT());

@@ -1,4 +1,5 @@
 import { parseDuration, type Duration } from '../../lease/duration.js';
+import { assertKnown } from '../../lease/resolve-options.js';
 import { BAD_REPLICAS, QUARANTINE_IN_CLUSTER } from '../../lease.messages.js';
 import { ms } from './redis-replies.js';
 
@@ -44,7 +45,15 @@ export interface RedisRules {
   readonly isInCluster: boolean;
 }
 
+const KNOWN: Record<keyof RedisLeaseStoreOptions, true> = {
+  fenceRetention: true,
+  waitForReplicas: true,
+  replicaTimeout: true,
+  quarantine: true,
+};
+
 export function rulesOf(options: RedisLeaseStoreOptions, isInCluster: boolean): RedisRules {
+  assertKnown(options, KNOWN);
   const { fenceRetention = '24h', waitForReplicas = 0, replicaTimeout = '100ms' } = options;
   const { quarantine = false } = options;
   if (!(Number.isSafeInteger(waitForReplicas) && waitForReplicas >= 0)) {

@@ -10,6 +10,7 @@ import {
   REDLOCK_TTL,
 } from '../../lease.messages.js';
 import { parseDuration, type Duration } from '../../lease/duration.js';
+import { assertKnown } from '../../lease/resolve-options.js';
 import { UnderWay } from '../../lease/under-way.js';
 import type {
   Claim,
@@ -88,6 +89,7 @@ export class RedlockLeaseStore implements LeaseStore {
     if (!Array.isArray(nodes) || nodes.length < 3 || nodes.length % 2 === 0) {
       throw new TypeError(REDLOCK_NODE_COUNT(nodes));
     }
+    assertKnown(options, { maxTtl: true, quarantine: true });
     const maxTtl = Math.ceil(
       parseDuration(options.maxTtl ?? '60s', 'maxTtl', { min: MIN_TTL, max: LONGEST_TTL }),
     );

@@ -32,7 +32,7 @@ describe('what could never work is told at start', () => {
     await expect(starting({ gate })).rejects.toThrow('cannot tell a true fence from a forged one');
   });
 
-  it.each([['short'], [['x'.repeat(16), '']], [7], [null]])(
+  it.each([['short'], [['x'.repeat(16), '']], [7], [null], [undefined]])(
     'secrets that are %p',
     async (secrets) => {
       await expect(starting({ gate, secrets: secrets as string })).rejects.toThrow(
