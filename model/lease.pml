@@ -12,7 +12,7 @@
  * countdown starts as much higher.
  */
 #ifndef ACQUISITIONS
-#define ACQUISITIONS 3
+#define ACQUISITIONS 2
 #endif
 #ifndef CLAIMS
 #define CLAIMS 2     /* a token is claimed so often: the answer to the first may be lost */
@@ -91,6 +91,20 @@ bool failedOver, isBehind;
 
 inline max(into, value) { if :: into < value -> into = value :: else fi }
 
+/* Seen at least once, or the model shows nothing: each is searched for by a version of its own. */
+#ifndef SEES
+#define SEES 0
+#endif
+#define SEEN(condition, what) assert(SEES != what || !(condition))
+#define ANSWER_TO_RETRY 1
+#define RENEWAL 2
+#define TAKEN_OVER 3
+#define LATE_RELEASE 4
+#define LEFTOVER 5
+#define STALE_WRITE_REFUSED 6
+#define TWO_AFTER_FAILOVER 7
+#define TOLD_GONE 8
+
 /* Trust begins or is extended: nobody else may have any. The only exception is who was granted it by a store that has
    failed over since, and that one is alone among its like. */
 inline assertAlone(me) {
@@ -98,6 +112,7 @@ inline assertAlone(me) {
     if
     :: other != me && TRUSTS(me) && TRUSTS(other) ->
 #ifdef FAILOVER
+      SEEN(true, TWO_AFTER_FAILOVER);
       assert(acq[me].old != acq[other].old)
 #else
       assert(false)
@@ -157,6 +172,7 @@ inline sendClaim(me) {
     acq[me].trust = EARNED(acq[me].claim[n]); \
     forgetClaims(me); \
     SEEN(n == 1, ANSWER_TO_RETRY); \
+    SEEN(me == 1 && acq[0].phase == held, TAKEN_OVER); \
     assertAlone(me) \
   }
 
@@ -172,7 +188,7 @@ inline sendClaim(me) {
 #define READS_RENEWAL(n) d_step { \
     HEARS_OF_RENEWAL(me) && acq[me].renewal[n].answer != none -> \
     if \
-    :: acq[me].renewal[n].answer == gone -> end(me) \
+    :: acq[me].renewal[n].answer == gone -> SEEN(TRUSTS(me), TOLD_GONE); end(me) \
     :: acq[me].renewal[n].answer == renewed && MAY_GO_ON(me) && EARNED(acq[me].renewal[n]) > acq[me].trust -> \
       acq[me].phase = held; \
       acq[me].trust = EARNED(acq[me].renewal[n]); \
@@ -331,6 +347,9 @@ proctype Store(byte me) {
 #if RENEWALS > 1
   :: RECEIVES_RENEWAL(1)
 #endif
+#if SEES == LATE_RELEASE
+  :: d_step { acq[me].phase == over && left > 0 && !OWNS(me) -> SEEN(TRUSTS(owner), LATE_RELEASE) }
+#endif
   :: d_step { acq[me].phase == over && MAY_FREE(me) -> free(); acq[me].freed = true }
   od
 }
@@ -345,6 +364,7 @@ proctype Register(byte me) {
       assert(mark >= accepted);
       accepted = mark
     }
+  :: d_step { SEES == STALE_WRITE_REFUSED && acq[me].wrote && !ADMITS(acq[me].fence) -> SEEN(true, STALE_WRITE_REFUSED) }
   od
 }
 #endif
@@ -400,6 +420,7 @@ proctype Time() {
         for (i : 0 .. RENEWALS - 1) { LESS(acq[me].renewal[i].earns) }
         if
         :: acq[me].leftover == 1 -> assert(!OWNS(me))
+        :: acq[me].leftover > 1 -> SEEN(OWNS(me), LEFTOVER)
         :: else
         fi;
 #ifndef FAILOVER

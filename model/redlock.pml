@@ -65,7 +65,6 @@ typedef Acquisition {
   bool renews;
   byte earns;       /* the trust that is left of the last renewal */
   byte renewed;     /* by which nodes */
-  byte lost;        /* on which nodes */
   bool heals
 };
 
@@ -91,7 +90,6 @@ byte highest;       /* fence that was handed out */
 #define SECOND_ROUND 4
 #define PARTIAL_GRANT 5
 #define OTHER_MAJORITY 6
-#define LOST_MAJORITY 7
 
 inline free(n) {
   node[n].owner = NOBODY;
@@ -113,11 +111,11 @@ inline forgetRound(me) {
 }
 
 inline end(me) {
+  SEEN(acq[me].phase == asking && acq[me].granted > 0 && highest > 0, PARTIAL_GRANT);
   acq[me].fence = (acq[me].phase == asking -> 0 : acq[me].fence);
   acq[me].phase = over;
   acq[me].trust = 0;
   acq[me].renewed = 0;
-  acq[me].lost = 0;
   forgetRound(me)
 }
 
@@ -133,7 +131,7 @@ inline ask(me) {
 inline handOut(me) {
   acq[me].phase = held;
   SEEN(acq[me].round > 1, SECOND_ROUND);
-  SEEN(COUNT(acq[me].granted) > 0 && highest > 0 && restarts > 0, OTHER_MAJORITY);
+  SEEN(highest > 0 && acq[me].told == BIT(1) + BIT(2), OTHER_MAJORITY);
   acq[me].granted = 0;
   acq[me].told = 0;
   assertAlone(me);
@@ -149,6 +147,7 @@ inline handOut(me) {
 #define MAY_HEAL(me, n) node[n].owner == NOBODY
 #endif
 
+#define OWNED_BY(me) (OWNS(me, 0) + 2 * OWNS(me, 1) + 4 * OWNS(me, 2))
 #define VOTING (node[0].votes + 2 * node[1].votes + 4 * node[2].votes)
 
 #ifdef NO_FLOOR
@@ -200,19 +199,19 @@ proctype Client(byte me) {
       acq[me].renews = true;
       acq[me].earns = TRUSTED;
       acq[me].renewed = 0;
-      acq[me].lost = 0;
-      acq[me].heals = false
+          acq[me].heals = false
     }
   :: d_step {
-      TRUSTS(me) && !acq[me].heals && COUNT(acq[me].renewed) >= MAJORITY ->
+      TRUSTS(me) && acq[me].renews && !acq[me].heals && COUNT(acq[me].renewed) >= MAJORITY ->
       SEEN(acq[me].earns > acq[me].trust, RENEWAL);
       acq[me].trust = HIGHER(acq[me].earns, acq[me].trust);
       acq[me].heals = true;
+      acq[me].renewed = 0;
       assertAlone(me)
     }
 #endif
   /* Gives up, releases it, is told that it is lost or finds that it is. */
-  :: d_step { acq[me].phase != idle && acq[me].phase != over -> SEEN(COUNT(acq[me].lost) >= MAJORITY, LOST_MAJORITY); end(me) }
+  :: d_step { acq[me].phase != idle && acq[me].phase != over -> end(me) }
   od
 }
 
@@ -282,11 +281,15 @@ inline settle(n, told) {
 /* The requests of one acquisition to one node, and what the node does with them. */
 proctype Wire(byte me; byte n) {
   do
-  :: GRANTS(0)
   :: GRANTS_AND_TELLS(0)
 #if AHEAD > 0
-  :: GRANTS(AHEAD)
   :: GRANTS_AND_TELLS(AHEAD)
+#endif
+#ifndef NO_LOST_VOTES
+  :: GRANTS(0)
+#if AHEAD > 0
+  :: GRANTS(AHEAD)
+#endif
 #endif
   /* It has it already: the answer was lost, or it is of an earlier round. */
   :: d_step {
@@ -307,15 +310,11 @@ proctype Wire(byte me; byte n) {
   :: d_step { OWNS(me, n) && FREES_STALE(me, n) -> free(n) }
 #endif
 #ifndef NO_RENEWAL
-  :: d_step { acq[me].renews && node[n].votes && OWNS(me, n) -> node[n].left = TTL }
+  :: d_step { acq[me].renews && acq[me].phase == over && node[n].votes && OWNS(me, n) -> node[n].left = TTL }
   :: d_step {
       acq[me].renews && acq[me].phase == held && node[n].votes && OWNS(me, n) ->
       node[n].left = TTL;
       acq[me].renewed = acq[me].renewed | BIT(n)
-    }
-  :: d_step {
-      acq[me].renews && acq[me].phase == held && node[n].votes && !OWNS(me, n) ->
-      acq[me].lost = acq[me].lost | BIT(n)
     }
   :: d_step {
       acq[me].heals && acq[me].earns > TRUSTED - HEALS_FOR && node[n].votes && MAY_HEAL(me, n) ->
@@ -371,6 +370,10 @@ proctype Time() {
         LESS(node[n].wait)
       }
       for (ALL(me)) {
+#ifdef COUNTS_OWNED
+        /* Whoever trusts has a majority, but for the nodes that have lost their memory. */
+        assert(!TRUSTS(me) || COUNT(OWNED_BY(me)) + NODES - COUNT(VOTING) >= MAJORITY);
+#endif
         LESS(acq[me].due);
         LESS(acq[me].trust);
         LESS(acq[me].earns);
