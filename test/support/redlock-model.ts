@@ -39,7 +39,7 @@ export class ModelWorld {
   }
 
   /** The nodes as one sees them who reaches some of them, whose answers come in some order. */
-  view({ claims, settles = claims, hops = [] }: Reach): Voter[] {
+  view({ claims, settles = claims, releases = claims, hops = [] }: Reach): Voter[] {
     return this.nodes.map((node, i) => {
       const hop = async (mask: number): Promise<void> => {
         for (let n = hops[i] ?? 0; n > 0; n--) await Promise.resolve();
@@ -59,7 +59,7 @@ export class ModelWorld {
           }),
         settle: (hold: Hold, fence: number) => answer(settles, () => node.settle(hold, fence)),
         release: (hold: Hold, how: ReleaseHow, { isWanted }: Wanted) =>
-          answer(claims, () => (isWanted() ? node.release(hold, how) : 'unknown')).catch(
+          answer(releases, () => (isWanted() ? node.release(hold, how) : 'unknown')).catch(
             // Lost on the way, and left to its ttl.
             (): YesNo => 'unknown',
           ),
@@ -97,6 +97,8 @@ export interface Reach {
   readonly claims: number;
   /** Which of them are told the fence. */
   readonly settles?: number;
+  /** Which of them hear that it is given back. */
+  readonly releases?: number;
   /** How many turns the way to each of them takes. */
   readonly hops?: readonly number[];
 }

@@ -122,7 +122,7 @@ export class Acquisition {
         if (answer.kind !== 'granted') return;
         if (!isCurrent()) this.#free(voter, number);
         else if (verdict!.outcome === 'granted') {
-          this.#add(voter.settle(this.#hold, fenceOf(verdict!)).catch(() => {}));
+          this.#add(voter.settle(this.#hold, this.#fenceOf(verdict!)).catch(() => {}));
         }
       },
       underWay: this.#all,
@@ -160,7 +160,7 @@ export class Acquisition {
   /** The highest fence of the majority becomes known to a majority, each under ownership, before anybody gets it (rule 8). */
   async #settle(round: Round, until: number): Promise<Grant | Refusal> {
     const majority = majorityOf(this.#voters.length);
-    const fence = fenceOf(round);
+    const fence = this.#fenceOf(round);
     const isSettled = await vote<string, boolean>({
       // Behind the claim on the same connection: where that is still under way, it is not any more by then.
       voters: this.#voters.filter((voter) => round.votes.get(voter)?.kind !== 'held'),
@@ -180,6 +180,17 @@ export class Acquisition {
     this.#giveBack(round);
     this.#isOver = true;
     return { granted: false, reason: 'unavailable', cause };
+  }
+
+  /**
+   * One that was handed out before stays the same (rule 2): then a majority has it, and nobody else had the key since. One
+   * that fewer were told may be of a round that came to nothing, with higher ones handed out to others since (rule 8).
+   */
+  #fenceOf({ votes }: Round): number {
+    const granted = [...votes.values()].filter((vote) => vote.kind === 'granted');
+    const settled = granted.filter((vote) => vote.settled);
+    const stays = settled.length >= majorityOf(this.#voters.length);
+    return Math.max(...(stays ? settled : granted).map((vote) => vote.fence));
   }
 
   #refusal({ votes, outcome, isSplit, cause }: Round): Refusal {
@@ -247,13 +258,6 @@ export class Acquisition {
 
 const isHeldAlready = ({ votes }: Round): boolean =>
   [...votes.values()].some((vote) => vote.kind === 'granted' && vote.settled);
-
-/** One that was handed out before stays the same (rule 2). */
-function fenceOf({ votes }: Round): number {
-  const granted = [...votes.values()].filter((vote) => vote.kind === 'granted');
-  const settled = granted.filter((vote) => vote.settled);
-  return Math.max(...(settled.length > 0 ? settled : granted).map((vote) => vote.fence));
-}
 
 /** Shortest first. */
 function waitsOf(votes: ReadonlyMap<Voter, Vote>, kind: 'held' | 'quarantined'): number[] {
