@@ -60,7 +60,8 @@ typedef Acquisition {
   byte granted;     /* by which nodes, as far as it knows */
   byte told;        /* which nodes took its fence */
   byte fence;
-  bool isSettled;   /* it is one that a node was told */
+  byte settledBy;   /* which of them were told a fence before, and the highest of those */
+  byte settled;
   byte staleFence;  /* of an earlier round; a request to settle it may be anywhere */
   bool renews;
   byte earns;       /* the trust that is left of the last renewal */
@@ -107,7 +108,8 @@ inline assertAlone(me) {
 inline forgetRound(me) {
   acq[me].granted = 0;
   acq[me].told = 0;
-  acq[me].isSettled = false
+  acq[me].settledBy = 0;
+  acq[me].settled = 0
 }
 
 inline end(me) {
@@ -170,6 +172,13 @@ inline handOut(me) {
     node[n].floor = HIGHER(node[n].floor, node[other].high) \
   }
 
+/* One that may have been handed out stays the same (rule 2): a majority has it, and nobody else had the key since. */
+#ifdef ONE_SETTLED_WINS
+#define STAYS(me) acq[me].settledBy != 0
+#else
+#define STAYS(me) COUNT(acq[me].settledBy) >= MAJORITY
+#endif
+
 proctype Client(byte me) {
   byte other;
   do
@@ -177,6 +186,9 @@ proctype Client(byte me) {
   /* A majority granted it. */
   :: d_step {
       acq[me].phase == asking && acq[me].due > 0 && COUNT(acq[me].granted) >= MAJORITY ->
+      acq[me].fence = (STAYS(me) -> acq[me].settled : acq[me].fence);
+      acq[me].settledBy = 0;
+      acq[me].settled = 0;
 #ifdef NO_WRITE_BACK
       handOut(me)
 #else
@@ -223,16 +235,12 @@ inline use(n) { used = (n == used -> used + 1 : used) }
 #define PROPOSES(reading) HIGHER(node[n].high + 1, reading)
 
 inline vote(me, n) {
+  acq[me].granted = acq[me].granted | BIT(n);
+  acq[me].fence = HIGHER(acq[me].fence, node[n].fence);
   if
-  :: acq[me].phase == asking && node[n].settled == acq[me].isSettled ->
-    acq[me].fence = HIGHER(acq[me].fence, node[n].fence);
-    acq[me].granted = acq[me].granted | BIT(n)
-  :: acq[me].phase == asking && node[n].settled && !acq[me].isSettled ->
-    acq[me].isSettled = true;
-    acq[me].fence = node[n].fence;
-    acq[me].granted = acq[me].granted | BIT(n)
-  :: acq[me].phase == asking && !node[n].settled && acq[me].isSettled ->
-    acq[me].granted = acq[me].granted | BIT(n)
+  :: node[n].settled ->
+    acq[me].settledBy = acq[me].settledBy | BIT(n);
+    acq[me].settled = HIGHER(acq[me].settled, node[n].fence)
   :: else
   fi
 }
@@ -364,16 +372,18 @@ proctype Time() {
   byte me, n;
   do
   :: d_step {
+#ifdef COUNTS_OWNED
+      /* Whoever trusts has a majority, but for the nodes that have lost their memory. */
+      for (ALL(me)) {
+        assert(!TRUSTS(me) || COUNT(OWNED_BY(me)) + NODES - COUNT(VOTING) >= MAJORITY)
+      }
+#endif
       for (EVERY(n)) {
         LESS(node[n].left);
         if :: node[n].left == 0 -> free(n) :: else fi;
         LESS(node[n].wait)
       }
       for (ALL(me)) {
-#ifdef COUNTS_OWNED
-        /* Whoever trusts has a majority, but for the nodes that have lost their memory. */
-        assert(!TRUSTS(me) || COUNT(OWNED_BY(me)) + NODES - COUNT(VOTING) >= MAJORITY);
-#endif
         LESS(acq[me].due);
         LESS(acq[me].trust);
         LESS(acq[me].earns);
