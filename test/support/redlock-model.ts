@@ -16,6 +16,7 @@ import type {
 export type Broken = 'no write-back' | 'no quarantine' | 'no floor' | 'no majority for the floor';
 
 interface ModelLease extends Omit<NodeRecord, 'leftMs'> {
+  readonly round: number;
   readonly expiresAt: number;
 }
 
@@ -52,14 +53,15 @@ export class ModelWorld {
       return {
         name: node.name,
         run: node.run,
-        claim: (claim: Claim, wanted: Wanted) =>
+        claim: (claim: Claim, wanted: Wanted, round: number) =>
           answer(claims, () => {
             if (!wanted.isWanted()) throw new Error('not wanted');
-            return node.claim(claim);
+            return node.claim(claim, round);
           }),
-        settle: (hold: Hold, fence: number) => answer(settles, () => node.settle(hold, fence)),
-        release: (hold: Hold, how: ReleaseHow, { isWanted }: Wanted) =>
-          answer(releases, () => (isWanted() ? node.release(hold, how) : 'unknown')).catch(
+        settle: (hold: Hold, fence: number, round: number) =>
+          answer(settles, () => node.settle(hold, fence, round)),
+        release: (hold: Hold, how: ReleaseHow, { isWanted }: Wanted, inVain?: number) =>
+          answer(releases, () => (isWanted() ? node.release(hold, how, inVain) : 'unknown')).catch(
             // Lost on the way, and left to its ttl.
             (): YesNo => 'unknown',
           ),
@@ -129,11 +131,15 @@ class ModelNode {
     this.admitted = this.world.broken === 'no quarantine';
   }
 
-  claim({ key, token, ttl, instance }: Claim): Vote {
+  claim({ key, token, ttl, instance }: Claim, round: number): Vote {
     if (!this.admitted) return { kind: 'quarantined', waitMs: this.#waitMs };
     const held = this.#live(key);
     if (held?.token === token) {
-      this.#leases.set(key, { ...held, expiresAt: this.world.now + ttl });
+      this.#leases.set(key, {
+        ...held,
+        round: Math.max(held.round, round),
+        expiresAt: this.world.now + ttl,
+      });
       return { kind: 'granted', fence: held.fence, settled: held.settled };
     }
     if (held) return { kind: 'held', waitMs: held.expiresAt - this.world.now, by: held.token };
@@ -143,6 +149,7 @@ class ModelNode {
       token,
       fence,
       settled: false,
+      round,
       instance,
       since: this.#clock,
       expiresAt,
@@ -150,18 +157,19 @@ class ModelNode {
     return { kind: 'granted', fence, settled: false };
   }
 
-  settle({ key, token }: Hold, fence: number): YesNo {
+  settle({ key, token }: Hold, fence: number, round: number): YesNo {
     if (!this.admitted) return 'unknown';
     const held = this.#live(key);
-    if (held?.token !== token) return 'no';
+    if (held?.token !== token || held.round > round) return 'no';
     if (this.world.broken === 'no write-back') return 'yes';
     this.#leases.set(key, { ...held, fence, settled: true });
     this.high = Math.max(this.high, fence);
     return 'yes';
   }
 
-  release({ key, token }: Hold, _how: ReleaseHow): YesNo {
-    const isMine = this.#live(key)?.token === token;
+  release({ key, token }: Hold, _how: ReleaseHow, inVain = Infinity): YesNo {
+    const held = this.#live(key);
+    const isMine = held?.token === token && held.round <= inVain;
     if (isMine) this.#leases.delete(key);
     if (!this.admitted) return 'unknown';
     return isMine ? 'yes' : 'no';
@@ -182,7 +190,11 @@ class ModelNode {
     if (!this.admitted) return 'unknown';
     const held = this.#live(key);
     if (held !== undefined) return held.token === token ? 'yes' : 'no';
-    this.#leases.set(key, { ...record, expiresAt: this.world.now + ttl });
+    this.#leases.set(key, {
+      ...record,
+      round: Number.MAX_SAFE_INTEGER,
+      expiresAt: this.world.now + ttl,
+    });
     this.high = Math.max(this.high, record.fence);
     return 'yes';
   }

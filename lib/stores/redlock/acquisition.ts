@@ -14,6 +14,9 @@ const ROUNDS = 6;
 const GIVE_BACK_PATIENCE = 2_000;
 const GIVE_BACK_PAUSE = 50;
 
+/** Of all tokens of this process: a request of an earlier one may be on its way when nobody here remembers it. */
+let rounds = 0;
+
 /** What came of asking all nodes once. */
 interface Round {
   /** Who was sent the claim: one that was down was not. */
@@ -100,7 +103,7 @@ export class Acquisition {
   }
 
   async #ask(claim: Claim, until: number): Promise<Round> {
-    const number = ++this.#round;
+    const number = (this.#round = ++rounds);
     const isCurrent = (): boolean => number === this.#round && !this.#isOver;
     const asked = new Set<Voter>();
     let verdict: Round | undefined;
@@ -115,14 +118,14 @@ export class Acquisition {
     });
     const round = await vote<Vote, Round>({
       voters: this.#voters,
-      question: (voter) => voter.claim(claim, wantedBy(voter)),
+      question: (voter) => voter.claim(claim, wantedBy(voter), number),
       decide: (tally) => (verdict = this.#decide(tally, asked)),
       until,
       onLate: (voter, answer) => {
         if (answer.kind !== 'granted') return;
         if (!isCurrent()) this.#free(voter, number);
         else if (verdict!.outcome === 'granted') {
-          this.#add(voter.settle(this.#hold, this.#fenceOf(verdict!)).catch(() => {}));
+          this.#add(voter.settle(this.#hold, this.#fenceOf(verdict!), number).catch(() => {}));
         }
       },
       underWay: this.#all,
@@ -164,7 +167,7 @@ export class Acquisition {
     const isSettled = await vote<string, boolean>({
       // Behind the claim on the same connection: where that is still under way, it is not any more by then.
       voters: this.#voters.filter((voter) => round.votes.get(voter)?.kind !== 'held'),
-      question: (voter) => voter.settle(this.#hold, fence),
+      question: (voter) => voter.settle(this.#hold, fence, this.#round),
       decide: (tally) => {
         const settled = tally.countOf((answer) => answer === 'yes');
         if (settled >= majority) return true;
@@ -236,7 +239,7 @@ export class Acquisition {
     const until = performance.now() + GIVE_BACK_PATIENCE;
     while (isWanted() && performance.now() < until) {
       try {
-        await voter.release(this.#hold, {}, { until, isWanted });
+        await voter.release(this.#hold, {}, { until, isWanted }, round);
         return;
       } catch {
         await setTimeout(GIVE_BACK_PAUSE, undefined, { ref: false });

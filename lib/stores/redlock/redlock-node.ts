@@ -15,7 +15,16 @@ import { readToken, wireToken } from '../redis/wire-token.js';
 import { addressOf } from './node-address.js';
 import { Reply } from './reply.js';
 import { scripts, type LuaScript } from './scripts.js';
-import type { NodeRecord, NodeState, RenewVote, Vote, Voter, Wanted, YesNo } from './voter.js';
+import type {
+  NodeRecord,
+  NodeState,
+  RenewVote,
+  RoundNumber,
+  Vote,
+  Voter,
+  Wanted,
+  YesNo,
+} from './voter.js';
 
 /** What a node keeps of itself; no lease has a name without braces. */
 const NODE = 'nestjs-lease:redlock';
@@ -87,7 +96,7 @@ export class RedlockNode implements Voter {
     await hangUp(this.#client);
   }
 
-  async claim(claim: Claim, wanted: Wanted): Promise<Vote> {
+  async claim(claim: Claim, wanted: Wanted, round: RoundNumber): Promise<Vote> {
     const { lease, mark } = this.#namesOf(claim.key, claim.once);
     for (;;) {
       await this.#ready(wanted.until);
@@ -95,17 +104,17 @@ export class RedlockNode implements Voter {
         throw new Error(CLAIM_TOO_LATE());
       }
       const deadline = this.#deadline(wanted.until);
-      const args = [deadline, wireToken(claim.token), ms(claim.ttl), claim.instance];
+      const args = [deadline, wireToken(claim.token), ms(claim.ttl), claim.instance, round];
       const vote = this.#voteOf(await this.#call(scripts.claim, [lease, ...mark], args));
       // Too late, or the clock of the node was set forward: known by now, so ask again while somebody waits.
       if (vote.kind !== 'late' || performance.now() >= wanted.until) return vote;
     }
   }
 
-  async settle(hold: Hold, fence: number): Promise<YesNo> {
+  async settle(hold: Hold, fence: number, round: RoundNumber): Promise<YesNo> {
     const { lease } = this.#namesOf(hold.key);
     return this.#yesNo(
-      await this.#call(scripts.settle, [lease], [wireToken(hold.token), String(fence)]),
+      await this.#call(scripts.settle, [lease], [wireToken(hold.token), String(fence), round]),
     );
   }
 
@@ -129,12 +138,17 @@ export class RedlockNode implements Voter {
     return this.#yesNo(await this.#call(scripts.heal, [lease], [this.#deadline(until), ...owner]));
   }
 
-  async release(hold: Hold, how: ReleaseHow, { until, isWanted }: Wanted): Promise<YesNo> {
+  async release(
+    hold: Hold,
+    how: ReleaseHow,
+    { until, isWanted }: Wanted,
+    inVain: RoundNumber = 0,
+  ): Promise<YesNo> {
     await this.#connected(until);
     if (!isWanted()) return 'unknown';
     const { keepFor = 0, done } = how;
     const { lease, mark } = this.#namesOf(hold.key, done?.once);
-    const args = [wireToken(hold.token), ms(keepFor), ms(done?.remember ?? 0)];
+    const args = [wireToken(hold.token), ms(keepFor), ms(done?.remember ?? 0), inVain];
     return this.#yesNo(await this.#call(scripts.release, [lease, ...mark], args));
   }
 
