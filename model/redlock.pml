@@ -172,6 +172,16 @@ inline handOut(me) {
     node[n].floor = HIGHER(node[n].floor, node[other].high) \
   }
 
+#if ROUNDS == 1
+/* They are all alike: the first one to begin is called the first. */
+#define MAY_BEGIN(me) (me == 0 || acq[me - 1].phase != idle)
+#define ROUNDS_OF(me) 1
+#else
+/* One of them does so; what it meets is no different for the others. */
+#define MAY_BEGIN(me) true
+#define ROUNDS_OF(me) (me == 0 -> ROUNDS : 1)
+#endif
+
 /* One that may have been handed out stays the same (rule 2): a majority has it, and nobody else had the key since. */
 #ifdef ONE_SETTLED_WINS
 #define STAYS(me) acq[me].settledBy != 0
@@ -182,7 +192,7 @@ inline handOut(me) {
 proctype Client(byte me) {
   byte other;
   do
-  :: d_step { acq[me].phase == idle && (me == 0 || acq[me - 1].phase != idle) -> ask(me) }
+  :: d_step { acq[me].phase == idle && MAY_BEGIN(me) -> ask(me) }
   /* A majority granted it. */
   :: d_step {
       acq[me].phase == asking && acq[me].due > 0 && COUNT(acq[me].granted) >= MAJORITY ->
@@ -201,7 +211,7 @@ proctype Client(byte me) {
     }
   /* Gives back what it was granted, and tries again. */
   :: d_step {
-      (acq[me].phase == asking || acq[me].phase == settling) && acq[me].round < ROUNDS ->
+      (acq[me].phase == asking || acq[me].phase == settling) && acq[me].round < ROUNDS_OF(me) ->
       acq[me].staleFence = (acq[me].phase == settling -> acq[me].fence : acq[me].staleFence);
       ask(me)
     }

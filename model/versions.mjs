@@ -9,6 +9,7 @@ const FENCE = /counter>highest/;
 const REGISTER = /mark>=accepted/;
 const TWO_ON_NODES = /other==me/;
 const FENCE_ON_NODES = /fence>highest/;
+const SETTLES_LATE = '-DNO_RENEWAL -DROUNDS=2 -DAHEAD=0 -DSETTLE_WITHOUT_ROUND';
 const SEEN = /\b(\d+)!=\1\b/;
 
 /** @typedef {{ model: string, name: string, must: 'hold' | 'fail' | 'be seen', flags: string, breaks?: RegExp, quick?: boolean }} Version */
@@ -59,6 +60,8 @@ export const versions = [
   fails('redlock', 'the floor asked too early', restarted('-DFLOOR_TOO_EARLY'), FENCE_ON_NODES),
   fails('redlock', 'healing takes from others', healed('-DHEALS_ANYTHING'), /trust>0/),
   fails('redlock', 'giving back names no round', again('-DGIVE_BACK_WITHOUT_ROUND'), TWO_ON_NODES),
+  fails('redlock', 'settling names no round', SETTLES_LATE, FENCE_ON_NODES),
+  fails('redlock', 'one that was told a fence wins', again('-DONE_SETTLED_WINS'), FENCE_ON_NODES),
 
   seen('redlock', 'a renewal that adds to the trust', healed('-DSEES=RENEWAL')),
   seen('redlock', 'a node that is healed', healed('-DSEES=HEALING')),
