@@ -238,3 +238,22 @@ describe('A fence that does not become known to a majority', () => {
     expect(world.nodes.map((node) => node.inspect(KEY))).toEqual([undefined, undefined, undefined]);
   });
 });
+
+describe('A fence that a minority was told, of a claim that came to nothing', () => {
+  it('is not handed out when the same token claims again (rule 8)', async () => {
+    const world = new ModelWorld([0, 0, 0]);
+    const claim = claimOf(KEY, { ttl: TTL, patience: TTL });
+    // The second node is told the fence, and does not hear that it is given back.
+    const inVain = { claims: 0b011, settles: 0b010, releases: 0b101 };
+    expect(await world.acquire(claim, inVain)).toMatchObject({ granted: false });
+    await world.underWay.over();
+    const other = claimOf(KEY, { ttl: TTL });
+    const between = await world.acquire(other, { claims: 0b101 });
+    for (const node of world.nodes) node.release(other, {});
+    const again = await world.acquire({ ...claim, patience: TTL }, { claims: 0b011 });
+    expect(between).toMatchObject({ granted: true });
+    expect(again).toMatchObject({ granted: true });
+    const [earlier, later] = [between, again] as { readonly fence: number }[];
+    expect(later!.fence).toBeGreaterThan(earlier!.fence);
+  });
+});

@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { RedlockLeaseStore } from '../../lib/stores/redlock/redlock-lease-store.js';
+import type { RedisOptions } from 'ioredis';
 import { claimOf, take } from '../support/claims.js';
 import { startFaultProxy, type FaultProxy } from '../support/fault-proxy.js';
 import type { RedisServer } from '../support/redis-server.js';
@@ -23,8 +24,13 @@ afterEach(async () => {
 });
 
 /** Connected to all nodes, with nothing left to be learnt of them. */
-async function storeOf(nodes: readonly { readonly url: string }[]): Promise<RedlockLeaseStore> {
-  const store = new RedlockLeaseStore(urlsOf(nodes));
+async function storeOf(
+  nodes: readonly { readonly url: string }[],
+  settings?: RedisOptions,
+): Promise<RedlockLeaseStore> {
+  const store = new RedlockLeaseStore(
+    urlsOf(nodes).map((url) => (settings ? { port: Number(new URL(url).port), ...settings } : url)),
+  );
   stores.push(store);
   await store.open();
   for (const key of ['lease/other', 'lease/other']) {
@@ -120,5 +126,42 @@ describe('A claim whose answers are lost', () => {
     expect(await store.acquire(claim)).toMatchObject({ granted: false, reason: 'unavailable' });
     for (const proxy of proxies) proxy.heal();
     for (const server of servers) await until(async () => (await isLeft(server, 'a')) === 0);
+  });
+});
+
+describe('A request that comes after its connection was replaced', () => {
+  const tokenOn = (server: RedisServer): Promise<string | null> =>
+    ask(server, (client) => client.hget('lease:{a}', 'token'));
+  const connectionsTo = (server: RedisServer): Promise<number> =>
+    ask(server, async (client) => String(await client.client('LIST')).split('nestjs-lease').length);
+
+  it('gives nothing back of a later claim by the same token (rules 1 and 7)', async () => {
+    const [other, store] = [await storeOf(servers), await storeOf(proxies, { socketTimeout: 500 })];
+    const [first, second, third] = proxies as [FaultProxy, FaultProxy, FaultProxy];
+    // Another has the key on the last two only.
+    await servers[0]!.pause();
+    const held = await take(other, 'lease/a', { patience: 100, ttl: 60_000 });
+    const since = performance.now();
+    await until(() => performance.now() - since > 100);
+    servers[0]!.resume();
+    // A grant by the first, in vain; what gives it back is on its way for long.
+    const claim = claimOf('lease/a', { ttl: 60_000 });
+    for (const way of [second, third]) way.stall();
+    const refused = store.acquire(claim);
+    await until(async () => (await tokenOn(servers[0]!)) === claim.token);
+    const connections = await connectionsTo(servers[0]!);
+    first.stallThoseThatAreOpen();
+    for (const way of [second, third]) way.heal();
+    expect(await refused).toMatchObject({ granted: false, reason: 'held' });
+    // The same token asks again, by another connection to the first, and gets it there and from the second.
+    expect(await other.release(held, {})).toBe(true);
+    third.cut();
+    await until(async () => (await connectionsTo(servers[0]!)) > connections);
+    await take(store, claim.key, claim);
+    first.heal();
+    await until(async () => (await connectionsTo(servers[0]!)) === connections);
+    expect(await other.acquire(claimOf('lease/a'))).toMatchObject({ granted: false });
+    expect(await tokenOn(servers[0]!)).toBe(claim.token);
+    expect(await store.renew([claim])).toEqual(['renewed']);
   });
 });

@@ -28,22 +28,50 @@ describe('One node', () => {
     await admitAll(servers);
     const [node] = nodes as [RedlockNode];
     const owner = claimOf('lease/a');
-    expect(await node.claim(owner, wanted)).toMatchObject({ kind: 'granted', settled: false });
+    expect(await node.claim(owner, wanted, 1)).toMatchObject({ kind: 'granted', settled: false });
     const high = Number.MAX_SAFE_INTEGER - 1;
-    expect(await node.settle(claimOf('lease/a'), high)).toBe('no');
-    expect(await node.settle(claimOf('lease/b'), high)).toBe('no');
+    expect(await node.settle(claimOf('lease/a'), high, 1)).toBe('no');
+    expect(await node.settle(claimOf('lease/b'), high, 1)).toBe('no');
     expect((await node.look()).high).toBe(0);
-    expect(await node.settle(owner, 4_000_000_000_000_000)).toBe('yes');
+    expect(await node.settle(owner, 4_000_000_000_000_000, 1)).toBe('yes');
     // Of another key: what the node knows counts for all of them.
-    const next = await node.claim(claimOf('lease/b'), wanted);
+    const next = await node.claim(claimOf('lease/b'), wanted, 1);
     expect(next).toMatchObject({ kind: 'granted', fence: 4_000_000_000_000_001 });
+  });
+
+  it('does nothing for an earlier round of a token that has claimed again (rules 7 and 8)', async () => {
+    await admitAll(servers);
+    const [node] = nodes as [RedlockNode];
+    const claim = claimOf('lease/a');
+    await node.claim(claim, wanted, 1);
+    await node.claim(claim, wanted, 3);
+    // A claim that was overtaken makes it no earlier one.
+    expect(await node.claim(claim, wanted, 2)).toMatchObject({ kind: 'granted', settled: false });
+    expect(await node.settle(claim, 1, 2)).toBe('no');
+    expect(await node.release(claim, {}, wanted, 2)).toBe('no');
+    expect(await node.inspect('lease/a')).toMatchObject({ token: claim.token, settled: false });
+    expect(await node.settle(claim, 1, 3)).toBe('yes');
+    expect(await node.release(claim, {}, wanted, 3)).toBe('yes');
+    expect(await node.inspect('lease/a')).toBeUndefined();
+  });
+
+  it('gives back a lease that it was healed with only when it is released', async () => {
+    await admitAll(servers);
+    const [node] = nodes as [RedlockNode];
+    const claim = claimOf('lease/a');
+    await node.claim(claim, wanted, 1);
+    const record = (await node.inspect('lease/a'))!;
+    await ask(servers[0]!, (client) => client.del('lease:{a}'));
+    expect(await node.heal(claim, record, wanted)).toBe('yes');
+    expect(await node.release(claim, {}, wanted, 1)).toBe('no');
+    expect(await node.release(claim, {}, wanted)).toBe('yes');
   });
 
   it('is given back no lease that another took', async () => {
     await admitAll(servers);
     const [node] = nodes as [RedlockNode];
     const [owner, loser] = [claimOf('lease/a'), claimOf('lease/a')];
-    await node.claim(owner, wanted);
+    await node.claim(owner, wanted, 1);
     const record = (await node.inspect('lease/a'))!;
     expect(await node.heal(loser, record, wanted)).toBe('no');
     expect((await node.inspect('lease/a'))?.token).toBe(owner.token);
@@ -52,8 +80,8 @@ describe('One node', () => {
   it('in quarantine grants, takes, renews and shows nothing, and is not admitted too soon', async () => {
     const [node] = nodes as [RedlockNode];
     const claim = claimOf('lease/a');
-    expect(await node.claim(claim, wanted)).toMatchObject({ kind: 'quarantined' });
-    expect(await node.settle(claim, 1)).toBe('unknown');
+    expect(await node.claim(claim, wanted, 1)).toMatchObject({ kind: 'quarantined' });
+    expect(await node.settle(claim, 1, 1)).toBe('unknown');
     expect(await node.renew([claim], wanted.until)).toEqual(['unknown']);
     expect(await node.release(claim, {}, wanted)).toBe('unknown');
     await expect(node.inspect('lease/a')).rejects.toThrow();

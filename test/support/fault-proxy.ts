@@ -59,6 +59,11 @@ export class FaultProxy {
     this.#mode = 'stall';
   }
 
+  /** As if they were slower than all that come: what is on its way in these connections, or will be, waits until it heals. */
+  stallThoseThatAreOpen(): void {
+    for (const connection of this.#connections) connection.stall();
+  }
+
   /** Everything arrives that much later, in both directions. */
   delay(ms: number): void {
     this.#delay = ms;
@@ -111,12 +116,15 @@ class Connection {
   readonly #requests: OneWay;
   readonly #replies: OneWay;
   #lostBytes = false;
+  #isStalled = false;
 
   constructor(
     readonly client: Socket,
     readonly server: Socket,
-    weather: Weather,
+    outside: Weather,
   ) {
+    const mode = (): Mode => (this.#isStalled ? 'stall' : outside.mode());
+    const weather = { mode, delay: outside.delay };
     this.#requests = new OneWay(client, server, weather);
     this.#replies = new OneWay(server, client, weather, () => {
       if (weather.mode() !== 'swallow-replies') return false;
@@ -133,7 +141,12 @@ class Connection {
     return this.#requests.heldBack;
   }
 
+  stall(): void {
+    this.#isStalled = true;
+  }
+
   heal(): void {
+    this.#isStalled = false;
     if (this.#lostBytes) return this.reset();
     this.#requests.deliverNow();
     this.#replies.deliverNow();

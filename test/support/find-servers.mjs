@@ -35,12 +35,18 @@ const SERVERS = [
   },
 ];
 
+/** What only those who ask for it need: `npm run model` checks its models with these. */
+const TOOLS = [
+  { binary: 'spin', variable: 'SPIN', debian: 'spin', brew: 'spin' },
+  { binary: 'gcc', variable: 'C_COMPILER', debian: 'gcc libc6-dev', brew: 'gcc' },
+];
+
 /**
  * Finds the servers that the tests start, and names each in its variable for the processes that are started from
  * here. Installs what is missing where that needs no question asked: root on Debian.
  */
 export function ensureServers(names = SERVERS.map(({ binary }) => binary)) {
-  const wanted = SERVERS.filter(({ binary }) => names.includes(binary));
+  const wanted = [...SERVERS, ...TOOLS].filter(({ binary }) => names.includes(binary));
   const missing = wanted.filter((server) => find(server) === undefined);
   if (missing.length > 0) install(missing);
   for (const server of wanted) {
@@ -57,7 +63,7 @@ export function ensureRedisServer() {
 }
 
 const howToInstall = ({ binary, variable, debian, brew }) =>
-  `The tests need a ${binary} of their own and found none. Install it (Debian, Ubuntu: \`apt-get install ${debian}\`; ` +
+  `Needed here is ${binary}, and there is none. Install it (Debian, Ubuntu: \`apt-get install ${debian}\`; ` +
   `macOS: \`brew install ${brew}\`), or name the binary in ${variable}.`;
 
 function find({ binary, variable, folders = () => [], mode = constants.X_OK }) {
@@ -111,7 +117,7 @@ function install(servers) {
   const apt = findIn('apt-get');
   const help = servers.map(howToInstall).join('\n');
   if (!apt || !existsSync('/etc/debian_version') || process.getuid?.() !== 0) throw new Error(help);
-  const packages = servers.map(({ debian }) => debian);
+  const packages = servers.flatMap(({ debian }) => debian.split(' '));
   console.log(`not found, installing the Debian packages: ${packages.join(', ')}`);
   withoutServiceStart(() => {
     run(apt, ['update', '-qq'], help);

@@ -16,6 +16,7 @@ import type {
 export type Broken = 'no write-back' | 'no quarantine' | 'no floor' | 'no majority for the floor';
 
 interface ModelLease extends Omit<NodeRecord, 'leftMs'> {
+  readonly round: number;
   readonly expiresAt: number;
 }
 
@@ -39,7 +40,7 @@ export class ModelWorld {
   }
 
   /** The nodes as one sees them who reaches some of them, whose answers come in some order. */
-  view({ claims, settles = claims, hops = [] }: Reach): Voter[] {
+  view({ claims, settles = claims, releases = claims, hops = [] }: Reach): Voter[] {
     return this.nodes.map((node, i) => {
       const hop = async (mask: number): Promise<void> => {
         for (let n = hops[i] ?? 0; n > 0; n--) await Promise.resolve();
@@ -52,14 +53,15 @@ export class ModelWorld {
       return {
         name: node.name,
         run: node.run,
-        claim: (claim: Claim, wanted: Wanted) =>
+        claim: (claim: Claim, wanted: Wanted, round: number) =>
           answer(claims, () => {
             if (!wanted.isWanted()) throw new Error('not wanted');
-            return node.claim(claim);
+            return node.claim(claim, round);
           }),
-        settle: (hold: Hold, fence: number) => answer(settles, () => node.settle(hold, fence)),
-        release: (hold: Hold, how: ReleaseHow, { isWanted }: Wanted) =>
-          answer(claims, () => (isWanted() ? node.release(hold, how) : 'unknown')).catch(
+        settle: (hold: Hold, fence: number, round: number) =>
+          answer(settles, () => node.settle(hold, fence, round)),
+        release: (hold: Hold, how: ReleaseHow, { isWanted }: Wanted, inVain?: number) =>
+          answer(releases, () => (isWanted() ? node.release(hold, how, inVain) : 'unknown')).catch(
             // Lost on the way, and left to its ttl.
             (): YesNo => 'unknown',
           ),
@@ -98,6 +100,8 @@ export interface Reach {
   readonly claims: number;
   /** Which of them are told the fence. */
   readonly settles?: number;
+  /** Which of them hear that it is given back. */
+  readonly releases?: number;
   /** How many turns the way to each of them takes. */
   readonly hops?: readonly number[];
   /** For how long one pauses who got no majority as nobody did, as a part of what it may. */
@@ -130,11 +134,15 @@ class ModelNode {
     this.admitted = this.world.broken === 'no quarantine';
   }
 
-  claim({ key, token, ttl, instance }: Claim): Vote {
+  claim({ key, token, ttl, instance }: Claim, round: number): Vote {
     if (!this.admitted) return { kind: 'quarantined', waitMs: this.#waitMs };
     const held = this.#live(key);
     if (held?.token === token) {
-      this.#leases.set(key, { ...held, expiresAt: this.world.now + ttl });
+      this.#leases.set(key, {
+        ...held,
+        round: Math.max(held.round, round),
+        expiresAt: this.world.now + ttl,
+      });
       return { kind: 'granted', fence: held.fence, settled: held.settled };
     }
     if (held) return { kind: 'held', waitMs: held.expiresAt - this.world.now, by: held.token };
@@ -144,6 +152,7 @@ class ModelNode {
       token,
       fence,
       settled: false,
+      round,
       instance,
       since: this.#clock,
       expiresAt,
@@ -151,18 +160,19 @@ class ModelNode {
     return { kind: 'granted', fence, settled: false };
   }
 
-  settle({ key, token }: Hold, fence: number): YesNo {
+  settle({ key, token }: Hold, fence: number, round: number): YesNo {
     if (!this.admitted) return 'unknown';
     const held = this.#live(key);
-    if (held?.token !== token) return 'no';
+    if (held?.token !== token || held.round > round) return 'no';
     if (this.world.broken === 'no write-back') return 'yes';
     this.#leases.set(key, { ...held, fence, settled: true });
     this.high = Math.max(this.high, fence);
     return 'yes';
   }
 
-  release({ key, token }: Hold, _how: ReleaseHow): YesNo {
-    const isMine = this.#live(key)?.token === token;
+  release({ key, token }: Hold, _how: ReleaseHow, inVain = Infinity): YesNo {
+    const held = this.#live(key);
+    const isMine = held?.token === token && held.round <= inVain;
     if (isMine) this.#leases.delete(key);
     if (!this.admitted) return 'unknown';
     return isMine ? 'yes' : 'no';
@@ -183,7 +193,11 @@ class ModelNode {
     if (!this.admitted) return 'unknown';
     const held = this.#live(key);
     if (held !== undefined) return held.token === token ? 'yes' : 'no';
-    this.#leases.set(key, { ...record, expiresAt: this.world.now + ttl });
+    this.#leases.set(key, {
+      ...record,
+      round: Number.MAX_SAFE_INTEGER,
+      expiresAt: this.world.now + ttl,
+    });
     this.high = Math.max(this.high, record.fence);
     return 'yes';
   }

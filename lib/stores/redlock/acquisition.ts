@@ -14,6 +14,9 @@ const ROUNDS = 6;
 const GIVE_BACK_PATIENCE = 2_000;
 const GIVE_BACK_PAUSE = 50;
 
+/** Of all tokens of this process: a request of an earlier one may be on its way when nobody here remembers it. */
+let rounds = 0;
+
 /** What came of asking all nodes once. */
 interface Round {
   /** Who was sent the claim: one that was down was not. */
@@ -100,7 +103,7 @@ export class Acquisition {
   }
 
   async #ask(claim: Claim, until: number): Promise<Round> {
-    const number = ++this.#round;
+    const number = (this.#round = ++rounds);
     const isCurrent = (): boolean => number === this.#round && !this.#isOver;
     const asked = new Set<Voter>();
     let verdict: Round | undefined;
@@ -115,14 +118,14 @@ export class Acquisition {
     });
     const round = await vote<Vote, Round>({
       voters: this.#voters,
-      question: (voter) => voter.claim(claim, wantedBy(voter)),
+      question: (voter) => voter.claim(claim, wantedBy(voter), number),
       decide: (tally) => (verdict = this.#decide(tally, asked)),
       until,
       onLate: (voter, answer) => {
         if (answer.kind !== 'granted') return;
         if (!isCurrent()) this.#free(voter, number);
         else if (verdict!.outcome === 'granted') {
-          this.#add(voter.settle(this.#hold, fenceOf(verdict!)).catch(() => {}));
+          this.#add(voter.settle(this.#hold, this.#fenceOf(verdict!), number).catch(() => {}));
         }
       },
       underWay: this.#all,
@@ -160,11 +163,11 @@ export class Acquisition {
   /** The highest fence of the majority becomes known to a majority, each under ownership, before anybody gets it (rule 8). */
   async #settle(round: Round, until: number): Promise<Grant | Refusal> {
     const majority = majorityOf(this.#voters.length);
-    const fence = fenceOf(round);
+    const fence = this.#fenceOf(round);
     const isSettled = await vote<string, boolean>({
       // Behind the claim on the same connection: where that is still under way, it is not any more by then.
       voters: this.#voters.filter((voter) => round.votes.get(voter)?.kind !== 'held'),
-      question: (voter) => voter.settle(this.#hold, fence),
+      question: (voter) => voter.settle(this.#hold, fence, this.#round),
       decide: (tally) => {
         const settled = tally.countOf((answer) => answer === 'yes');
         if (settled >= majority) return true;
@@ -180,6 +183,17 @@ export class Acquisition {
     this.#giveBack(round);
     this.#isOver = true;
     return { granted: false, reason: 'unavailable', cause };
+  }
+
+  /**
+   * One that was handed out before stays the same (rule 2): then a majority has it, and nobody else had the key since. One
+   * that fewer were told may be of a round that came to nothing, with higher ones handed out to others since (rule 8).
+   */
+  #fenceOf({ votes }: Round): number {
+    const granted = [...votes.values()].filter((vote) => vote.kind === 'granted');
+    const settled = granted.filter((vote) => vote.settled);
+    const stays = settled.length >= majorityOf(this.#voters.length);
+    return Math.max(...(stays ? settled : granted).map((vote) => vote.fence));
   }
 
   #refusal({ votes, outcome, isSplit, cause }: Round): Refusal {
@@ -225,7 +239,7 @@ export class Acquisition {
     const until = performance.now() + GIVE_BACK_PATIENCE;
     while (isWanted() && performance.now() < until) {
       try {
-        await voter.release(this.#hold, {}, { until, isWanted });
+        await voter.release(this.#hold, {}, { until, isWanted }, round);
         return;
       } catch {
         await setTimeout(GIVE_BACK_PAUSE, undefined, { ref: false });
@@ -247,13 +261,6 @@ export class Acquisition {
 
 const isHeldAlready = ({ votes }: Round): boolean =>
   [...votes.values()].some((vote) => vote.kind === 'granted' && vote.settled);
-
-/** One that was handed out before stays the same (rule 2). */
-function fenceOf({ votes }: Round): number {
-  const granted = [...votes.values()].filter((vote) => vote.kind === 'granted');
-  const settled = granted.filter((vote) => vote.settled);
-  return Math.max(...(settled.length > 0 ? settled : granted).map((vote) => vote.fence));
-}
 
 /** Shortest first. */
 function waitsOf(votes: ReadonlyMap<Voter, Vote>, kind: 'held' | 'quarantined'): number[] {

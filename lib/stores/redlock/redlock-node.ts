@@ -21,6 +21,7 @@ import {
   type NodeRecord,
   type NodeState,
   type RenewVote,
+  type RoundNumber,
   type Vote,
   type Voter,
   type Wanted,
@@ -100,7 +101,7 @@ export class RedlockNode implements Voter {
     await hangUp(this.#client);
   }
 
-  async claim(claim: Claim, wanted: Wanted): Promise<Vote> {
+  async claim(claim: Claim, wanted: Wanted, round: RoundNumber): Promise<Vote> {
     const { lease, mark } = this.#namesOf(claim.key, claim.once);
     for (let tries = 1; ; tries++) {
       await this.#ready(wanted.until);
@@ -108,7 +109,7 @@ export class RedlockNode implements Voter {
         throw new Error(CLAIM_TOO_LATE());
       }
       const deadline = this.#deadline(wanted.until);
-      const args = [deadline, wireToken(claim.token), ms(claim.ttl), claim.instance];
+      const args = [deadline, wireToken(claim.token), ms(claim.ttl), claim.instance, round];
       const vote = this.#voteOf(await this.#call(scripts.claim, [lease, ...mark], args));
       // Of a mark that was not asked for nothing is known.
       if (vote.kind === 'done' && claim.once === undefined) throw new Error(BAD_REPLY('claim'));
@@ -118,10 +119,10 @@ export class RedlockNode implements Voter {
     }
   }
 
-  async settle(hold: Hold, fence: number): Promise<YesNo> {
+  async settle(hold: Hold, fence: number, round: RoundNumber): Promise<YesNo> {
     const { lease } = this.#namesOf(hold.key);
     return this.#yesNo(
-      await this.#call(scripts.settle, [lease], [wireToken(hold.token), String(fence)]),
+      await this.#call(scripts.settle, [lease], [wireToken(hold.token), String(fence), round]),
     );
   }
 
@@ -146,12 +147,17 @@ export class RedlockNode implements Voter {
     return this.#yesNo(await this.#call(scripts.heal, [lease], [this.#deadline(until), ...owner]));
   }
 
-  async release(hold: Hold, how: ReleaseHow, { until, isWanted }: Wanted): Promise<YesNo> {
+  async release(
+    hold: Hold,
+    how: ReleaseHow,
+    { until, isWanted }: Wanted,
+    inVain: RoundNumber = 0,
+  ): Promise<YesNo> {
     await this.#connected(until);
     if (!isWanted()) return 'unknown';
     const { keepFor = 0, done } = how;
     const { lease, mark } = this.#namesOf(hold.key, done?.once);
-    const args = [wireToken(hold.token), ms(keepFor), ms(done?.remember ?? 0)];
+    const args = [wireToken(hold.token), ms(keepFor), ms(done?.remember ?? 0), inVain];
     return this.#yesNo(await this.#call(scripts.release, [lease, ...mark], args));
   }
 

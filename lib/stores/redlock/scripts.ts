@@ -78,12 +78,12 @@ return { now, 1, 0 }
   },
   claim: {
     name: 'claim',
-    sha1: '949001f6a2e77b455e6d4ca0dec8062e20917a91',
+    sha1: '7f063a444a288c64d47f0760a63fedfdd65249b5',
     source: `-- One node's vote on a claim.
 --
 -- KEYS[1] the node   KEYS[2] the lease (see parts/lease.lua)   KEYS[3] the mark of the unit of work, if the claim names one
 -- ARGV[1] the longest ttl of who asks, ms (see parts/node.lua)   ARGV[2] deadline, µs of this server's clock
--- ARGV[3] owner token   ARGV[4] ttl, ms   ARGV[5] instance
+-- ARGV[3] owner token   ARGV[4] ttl, ms   ARGV[5] instance   ARGV[6] round
 --
 -- Returns { now, answer, figure, more }
 --   1, fence, settled   granted, with a fence that this node proposes; also when this token has it already: same fence, ttl
@@ -139,10 +139,12 @@ end
 --   token     its owner's; empty while the key is only kept taken
 --   fence     the one it was handed out with, or this node's proposal for it
 --   settled   1 when a majority was told that fence
+--   round     which claim of its owner's asked for it last: what belongs to an earlier one comes too late
 --   instance  who holds it, for people
 --   since     when it was granted here, ms
-local function create(lease, token, fence, settled, instance, granted, ttl)
-  redis.call('HSET', lease, 'token', token, 'fence', fence, 'settled', settled, 'instance', instance, 'since', granted)
+local function create(lease, token, fence, settled, round, instance, granted, ttl)
+  redis.call('HSET', lease, 'token', token, 'fence', fence, 'settled', settled, 'round', round,
+    'instance', instance, 'since', granted)
   redis.call('PEXPIRE', lease, ttl)
 end
 
@@ -152,15 +154,18 @@ local function prolong(lease, ttl)
     redis.call('PEXPIRE', lease, ttl)
   end
 end
-local lease, token, ttl = KEYS[2], ARGV[3], ARGV[4]
+local lease, token, ttl, round = KEYS[2], ARGV[3], ARGV[4], ARGV[6]
 if stamp >= tonumber(ARGV[2]) then
   return { now, 3, 0, '' }
 end
 if not votes then
   return { now, 5, wait, '' }
 end
-local held = redis.call('HMGET', lease, 'token', 'fence', 'settled')
+local held = redis.call('HMGET', lease, 'token', 'fence', 'settled', 'round')
 if held[1] == token then
+  if (tonumber(held[4]) or 0) < tonumber(round) then
+    redis.call('HSET', lease, 'round', round)
+  end
   prolong(lease, ttl)
   return { now, 1, held[2], held[3] }
 end
@@ -171,13 +176,13 @@ if held[1] then
   return { now, 0, math.max(0, redis.call('PTTL', lease)), string.sub(redis.sha1hex(held[1]), 1, 16) }
 end
 local fence = digits(math.max(high + 1, stamp))
-create(lease, token, fence, '0', ARGV[5], now, ttl)
+create(lease, token, fence, '0', round, ARGV[5], now, ttl)
 return { now, 1, fence, '0' }
 `,
   },
   heal: {
     name: 'heal',
-    sha1: '9c3661b2225141a664892bb0fd0417601bdd15b3',
+    sha1: '48c90ff7806f92b6b061fcea98931fc927dfc3a2',
     source: `-- Gives the node back a lease that it lost and a majority has: same token, same fence. Never one that another took.
 --
 -- KEYS[1] the node   KEYS[2] the lease (see parts/lease.lua)
@@ -232,10 +237,12 @@ end
 --   token     its owner's; empty while the key is only kept taken
 --   fence     the one it was handed out with, or this node's proposal for it
 --   settled   1 when a majority was told that fence
+--   round     which claim of its owner's asked for it last: what belongs to an earlier one comes too late
 --   instance  who holds it, for people
 --   since     when it was granted here, ms
-local function create(lease, token, fence, settled, instance, granted, ttl)
-  redis.call('HSET', lease, 'token', token, 'fence', fence, 'settled', settled, 'instance', instance, 'since', granted)
+local function create(lease, token, fence, settled, round, instance, granted, ttl)
+  redis.call('HSET', lease, 'token', token, 'fence', fence, 'settled', settled, 'round', round,
+    'instance', instance, 'since', granted)
   redis.call('PEXPIRE', lease, ttl)
 end
 
@@ -257,7 +264,8 @@ if token == ARGV[3] then
 elseif token then
   return { now, 0, 0 }
 else
-  create(KEYS[2], ARGV[3], ARGV[6], '1', ARGV[5], now, ARGV[4])
+  -- It is held: nothing is claimed or given back in vain any more.
+  create(KEYS[2], ARGV[3], ARGV[6], '1', '9007199254740991', ARGV[5], now, ARGV[4])
   raise(tonumber(ARGV[6]))
 end
 return { now, 1, 0 }
@@ -379,12 +387,13 @@ return { now, run, votes and 1 or 0, wait, digits(high), longest }
   },
   release: {
     name: 'release',
-    sha1: '88eea0bd586eb33370ba665c5a8aff3bc156fdd2',
+    sha1: 'c878a005d3f314274fa966d957c10dc2c0b25f08',
     source: `-- Frees what is still the token's on this node, and nothing else (rule 7). Also in quarantine, where it counts for nothing.
 --
 -- KEYS[1] the node   KEYS[2] the lease (see parts/lease.lua)   KEYS[3] the mark of the unit of work, if it is done
 -- ARGV[1] the longest ttl of who asks, ms (see parts/node.lua)   ARGV[2] owner token
 -- ARGV[3] keep the key taken for so many ms more, 0 to free it   ARGV[4] remember the mark for so many ms
+-- ARGV[5] the round that was in vain, if that is why: a grant to a later one stays. 0 to free any
 --
 -- Returns { now, answer, wait }: 1 freed, 0 not this token's any more, 5 in quarantine, for \`wait\` ms at least
 -- The node itself. KEYS[1] is what it knows of itself, a hash:
@@ -434,10 +443,12 @@ end
 --   token     its owner's; empty while the key is only kept taken
 --   fence     the one it was handed out with, or this node's proposal for it
 --   settled   1 when a majority was told that fence
+--   round     which claim of its owner's asked for it last: what belongs to an earlier one comes too late
 --   instance  who holds it, for people
 --   since     when it was granted here, ms
-local function create(lease, token, fence, settled, instance, granted, ttl)
-  redis.call('HSET', lease, 'token', token, 'fence', fence, 'settled', settled, 'instance', instance, 'since', granted)
+local function create(lease, token, fence, settled, round, instance, granted, ttl)
+  redis.call('HSET', lease, 'token', token, 'fence', fence, 'settled', settled, 'round', round,
+    'instance', instance, 'since', granted)
   redis.call('PEXPIRE', lease, ttl)
 end
 
@@ -447,14 +458,15 @@ local function prolong(lease, ttl)
     redis.call('PEXPIRE', lease, ttl)
   end
 end
-local held = redis.call('HMGET', KEYS[2], 'token', 'fence', 'since')
-local owned = held[1] == ARGV[2]
+local held = redis.call('HMGET', KEYS[2], 'token', 'fence', 'since', 'round')
+local round = tonumber(ARGV[5])
+local owned = held[1] == ARGV[2] and (round == 0 or (tonumber(held[4]) or 0) <= round)
 if owned then
   if KEYS[3] then
     redis.call('SET', KEYS[3], now, 'PX', ARGV[4])
   end
   if tonumber(ARGV[3]) > 0 then
-    create(KEYS[2], '', held[2], '1', '', held[3], ARGV[3])
+    create(KEYS[2], '', held[2], '1', '0', '', held[3], ARGV[3])
   else
     redis.call('DEL', KEYS[2])
   end
@@ -464,7 +476,7 @@ return { now, votes and (owned and 1 or 0) or 5, wait }
   },
   renew: {
     name: 'renew',
-    sha1: 'c30bbd8581e039875d898a3dcccd9a6f8030618c',
+    sha1: '2b671a162ba461f71f4fbebd5c4d7d2fc6a1bec7',
     source: `-- Prolongs many leases on one node, in one step. Never shortens, never re-creates, never takes (rule 5).
 --
 -- KEYS[1] the node   KEYS[2] and on: for each hold the lease (see parts/lease.lua)
@@ -519,10 +531,12 @@ end
 --   token     its owner's; empty while the key is only kept taken
 --   fence     the one it was handed out with, or this node's proposal for it
 --   settled   1 when a majority was told that fence
+--   round     which claim of its owner's asked for it last: what belongs to an earlier one comes too late
 --   instance  who holds it, for people
 --   since     when it was granted here, ms
-local function create(lease, token, fence, settled, instance, granted, ttl)
-  redis.call('HSET', lease, 'token', token, 'fence', fence, 'settled', settled, 'instance', instance, 'since', granted)
+local function create(lease, token, fence, settled, round, instance, granted, ttl)
+  redis.call('HSET', lease, 'token', token, 'fence', fence, 'settled', settled, 'round', round,
+    'instance', instance, 'since', granted)
   redis.call('PEXPIRE', lease, ttl)
 end
 
@@ -551,14 +565,14 @@ return reply
   },
   settle: {
     name: 'settle',
-    sha1: 'e56153ec55b59ed7afc7395d84cfdf7bf1ddd310',
+    sha1: 'ec27baf8695bd99c4bc43ec1d986de0e85193600',
     source: `-- Tells the node the fence that a lease is handed out with: under ownership, so that whoever gets the key here next gets a
 -- higher one (rule 8).
 --
 -- KEYS[1] the node   KEYS[2] the lease (see parts/lease.lua)
--- ARGV[1] the longest ttl of who asks, ms (see parts/node.lua)   ARGV[2] owner token   ARGV[3] fence
+-- ARGV[1] the longest ttl of who asks, ms (see parts/node.lua)   ARGV[2] owner token   ARGV[3] fence   ARGV[4] round
 --
--- Returns { now, answer, wait }: 1 settled, 0 not this token's, 5 in quarantine, for \`wait\` ms at least
+-- Returns { now, answer, wait }: 1 settled, 0 not this token's, or of a later round, 5 in quarantine, for \`wait\` ms at least
 -- The node itself. KEYS[1] is what it knows of itself, a hash:
 --   run       the run of the server that this memory belongs to: another one may have lost what came last, or all
 --   since     when that run was first seen, ms
@@ -605,8 +619,8 @@ end
 if not votes then
   return { now, 5, wait }
 end
-local held = redis.call('HMGET', KEYS[2], 'token', 'fence', 'settled')
-if held[1] ~= ARGV[2] then
+local held = redis.call('HMGET', KEYS[2], 'token', 'fence', 'settled', 'round')
+if held[1] ~= ARGV[2] or (tonumber(held[4]) or 0) > tonumber(ARGV[4]) then
   return { now, 0, 0 }
 end
 local fence = tonumber(ARGV[3])

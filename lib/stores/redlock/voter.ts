@@ -41,6 +41,9 @@ export interface NodeRecord {
   readonly leftMs: number;
 }
 
+/** Which of its token's claims a request belongs to: of two, the later one has the higher number. */
+export type RoundNumber = number;
+
 /** Whether a request is still wanted by the time that it can be sent. */
 export interface Wanted {
   /** Until when somebody waits for the answer, on our monotonic clock. */
@@ -55,11 +58,13 @@ export interface Voter {
   readonly name: string;
   /** The run of the server that is connected now. */
   readonly run: string | undefined;
-  claim(claim: Claim, wanted: Wanted): Promise<Vote>;
-  settle(hold: Hold, fence: number): Promise<YesNo>;
+  claim(claim: Claim, wanted: Wanted, round: RoundNumber): Promise<Vote>;
+  /** Does nothing where the token has claimed again since: it comes from a connection that is no more. */
+  settle(hold: Hold, fence: number, round: RoundNumber): Promise<YesNo>;
   renew(holds: readonly Hold[], until: number): Promise<readonly RenewVote[]>;
   heal(hold: Hold, record: NodeRecord, wanted: Wanted): Promise<YesNo>;
-  release(hold: Hold, how: ReleaseHow, wanted: Wanted): Promise<YesNo>;
+  /** @param inVain - gives back what was granted to this round or an earlier one, and to no later one */
+  release(hold: Hold, how: ReleaseHow, wanted: Wanted, inVain?: RoundNumber): Promise<YesNo>;
   /** Nothing when the key is free there; rejects when the node does not vote. */
   inspect(key: string): Promise<NodeRecord | undefined>;
   look(): Promise<NodeState>;

@@ -2,10 +2,12 @@
 --   token     its owner's; empty while the key is only kept taken
 --   fence     the one it was handed out with, or this node's proposal for it
 --   settled   1 when a majority was told that fence
+--   round     which claim of its owner's asked for it last: what belongs to an earlier one comes too late
 --   instance  who holds it, for people
 --   since     when it was granted here, ms
-local function create(lease, token, fence, settled, instance, granted, ttl)
-  redis.call('HSET', lease, 'token', token, 'fence', fence, 'settled', settled, 'instance', instance, 'since', granted)
+local function create(lease, token, fence, settled, round, instance, granted, ttl)
+  redis.call('HSET', lease, 'token', token, 'fence', fence, 'settled', settled, 'round', round,
+    'instance', instance, 'since', granted)
   redis.call('PEXPIRE', lease, ttl)
 end
 
