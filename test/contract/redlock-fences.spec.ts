@@ -121,7 +121,9 @@ describe('Whatever majorities are seen, clocks disagree and nodes restart empty'
   it.each([3, 5, 7])(
     'fences grow and there is one holder, with %i nodes (rules 1 and 8)',
     async (count) => {
-      await fc.assert(rightFor(count), { numRuns: 8_000, endOnFailure: true });
+      // As many as a slow machine comes to in its time.
+      const most = { numRuns: 8_000, interruptAfterTimeLimit: 20_000, endOnFailure: true };
+      await fc.assert(rightFor(count), most);
     },
     60_000,
   );
