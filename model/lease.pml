@@ -218,7 +218,6 @@ inline sendClaim(me) {
     fi; \
     left = TTL; \
     acq[me].claim[n].due = 0; \
-    printf("the store grants it to %d, fence %d\n", me, counter); \
     if \
     :: acq[me].phase == claiming && acq[me].claim[n].earns > 0 -> acq[me].claim[n].fence = ANSWER \
     :: else \
@@ -271,6 +270,7 @@ inline grant(me, reading) {
 #endif
   owner = me;
   acq[me].freed = false;
+  printf("the store grants it to %d, fence %d\n", me, counter);
   assert(counter > highest);
   highest = counter;
 #ifndef WRITES
@@ -343,10 +343,10 @@ proctype Client(byte me) {
 /* Executes what is in the network of one acquisition. */
 proctype Store(byte me) {
   do
-  :: RECEIVES_CLAIM(0, 0)
+  :: RECEIVES_CLAIM(0, 1)
   :: RECEIVES_CLAIM(0, highest + 1)
 #if CLAIMS > 1
-  :: RECEIVES_CLAIM(1, 0)
+  :: RECEIVES_CLAIM(1, 1)
   :: RECEIVES_CLAIM(1, highest + 1)
 #endif
   :: RECEIVES_RENEWAL(0)
