@@ -124,6 +124,7 @@ inline assertAlone(me) {
 }
 
 inline end(me) {
+  printf("%d is over\n", me);
   acq[me].phase = over;
   acq[me].trust = 0;
   acq[me].fence = (acq[me].wrote -> acq[me].fence : 0);
@@ -153,6 +154,7 @@ inline forgetOver(me) {
 }
 
 inline sendClaim(me) {
+  printf("%d claims\n", me);
   acq[me].claim[acq[me].claims].due = PATIENCE;
   acq[me].claim[acq[me].claims].earns = TRUSTED;
   acq[me].claims++
@@ -171,6 +173,7 @@ inline sendClaim(me) {
     acq[me].old = acq[me].claim[n].old; \
     acq[me].trust = EARNED(acq[me].claim[n]); \
     forgetClaims(me); \
+    printf("%d holds it, fence %d\n", me, acq[me].fence); \
     SEEN(n == 1, ANSWER_TO_RETRY); \
     SEEN(me == 1 && acq[0].phase == held, TAKEN_OVER); \
     assertAlone(me) \
@@ -192,6 +195,7 @@ inline sendClaim(me) {
     :: acq[me].renewal[n].answer == renewed && MAY_GO_ON(me) && EARNED(acq[me].renewal[n]) > acq[me].trust -> \
       acq[me].phase = held; \
       acq[me].trust = EARNED(acq[me].renewal[n]); \
+      printf("%d hears that it is renewed\n", me); \
       SEEN(acq[me].trust > 0, RENEWAL); \
       assertAlone(me) \
     :: else \
@@ -223,7 +227,7 @@ inline sendClaim(me) {
 #define RECEIVES_RENEWAL(n) d_step { \
     acq[me].renewal[n].sent -> \
     if \
-    :: OWNS(me) || MAY_CREATE -> owner = me; left = TTL \
+    :: OWNS(me) || MAY_CREATE -> owner = me; left = TTL; printf("the store renews it for %d\n", me) \
     :: else \
     fi; \
     if \
@@ -266,6 +270,7 @@ inline grant(me, reading) {
 #endif
   owner = me;
   acq[me].freed = false;
+  printf("the store grants it to %d, fence %d\n", me, counter);
   assert(counter > highest);
   highest = counter;
 #ifndef WRITES
@@ -314,6 +319,7 @@ proctype Client(byte me) {
     }
   :: d_step {
       TRUSTS(me) ->
+      printf("%d renews\n", me);
       i = acq[me].renewals;
       acq[me].renewal[i].sent = true;
       acq[me].renewal[i].earns = TRUSTED;
@@ -327,7 +333,7 @@ proctype Client(byte me) {
 #endif
 #ifdef WRITES
   /* It looks at the clock and sends the write; when that arrives is not its business any more. */
-  :: d_step { TRUSTS(me) && !acq[me].wrote -> acq[me].wrote = true }
+  :: d_step { TRUSTS(me) && !acq[me].wrote -> printf("%d looks at the clock and sends its write\n", me); acq[me].wrote = true }
 #endif
   /* Releases it, or finds that it is lost; the store is told either way. */
   :: d_step { acq[me].phase == held -> end(me) }
@@ -337,10 +343,10 @@ proctype Client(byte me) {
 /* Executes what is in the network of one acquisition. */
 proctype Store(byte me) {
   do
-  :: RECEIVES_CLAIM(0, 0)
+  :: RECEIVES_CLAIM(0, 1)
   :: RECEIVES_CLAIM(0, highest + 1)
 #if CLAIMS > 1
-  :: RECEIVES_CLAIM(1, 0)
+  :: RECEIVES_CLAIM(1, 1)
   :: RECEIVES_CLAIM(1, highest + 1)
 #endif
   :: RECEIVES_RENEWAL(0)
@@ -350,7 +356,7 @@ proctype Store(byte me) {
 #if SEES == LATE_RELEASE
   :: d_step { acq[me].phase == over && left > 0 && !OWNS(me) -> SEEN(TRUSTS(owner), LATE_RELEASE) }
 #endif
-  :: d_step { acq[me].phase == over && MAY_FREE(me) -> free(); acq[me].freed = true }
+  :: d_step { acq[me].phase == over && MAY_FREE(me) -> printf("the store frees it for %d\n", me); free(); acq[me].freed = true }
   od
 }
 
@@ -360,6 +366,7 @@ proctype Register(byte me) {
   do
   :: d_step {
       acq[me].wrote && ADMITS(acq[me].fence) ->
+      printf("the write of %d arrives, fence %d\n", me, acq[me].fence);
       mark = acq[me].fence;
       assert(mark >= accepted);
       accepted = mark
@@ -376,12 +383,14 @@ proctype Replica() {
   do
   :: d_step {
       !failedOver && (replicaOwner != owner || replicaLeft != left || replicaCounter != counter) ->
+      printf("the replica hears of it\n");
       replicaOwner = owner;
       replicaLeft = left;
       replicaCounter = counter
     }
   :: d_step {
       !failedOver ->
+      printf("the replica takes over\n");
       failedOver = true;
       isBehind = true;
       owner = replicaOwner;
@@ -404,6 +413,7 @@ proctype Time() {
   byte i, me;
   do
   :: d_step {
+      printf("time passes\n");
       LESS(left);
       if :: left == 0 -> owner = NOBODY :: else fi;
 #ifdef FAILOVER

@@ -113,6 +113,7 @@ inline forgetRound(me) {
 }
 
 inline end(me) {
+  printf("%d is over\n", me);
   SEEN(acq[me].phase == asking && acq[me].granted > 0 && highest > 0, PARTIAL_GRANT);
   acq[me].fence = (acq[me].phase == asking -> 0 : acq[me].fence);
   acq[me].phase = over;
@@ -122,6 +123,7 @@ inline end(me) {
 }
 
 inline ask(me) {
+  printf("%d claims\n", me);
   acq[me].phase = asking;
   acq[me].round++;
   acq[me].due = PATIENCE;
@@ -131,6 +133,7 @@ inline ask(me) {
 }
 
 inline handOut(me) {
+  printf("%d is handed out, fence %d\n", me, acq[me].fence);
   acq[me].phase = held;
   SEEN(acq[me].round > 1, SECOND_ROUND);
   SEEN(highest > 0 && acq[me].told == BIT(1) + BIT(2), OTHER_MAJORITY);
@@ -168,6 +171,7 @@ inline handOut(me) {
 
 #define ASKS(other) d_step { \
     !node[n].votes && MAY_ASK(n) && node[other].votes && (node[n].asked & BIT(other)) == 0 -> \
+    printf("node %d is told of %d by node %d\n", n, node[other].high, other); \
     node[n].asked = node[n].asked | BIT(other); \
     node[n].floor = HIGHER(node[n].floor, node[other].high) \
   }
@@ -212,19 +216,22 @@ proctype Client(byte me) {
   /* Gives back what it was granted, and tries again. */
   :: d_step {
       (acq[me].phase == asking || acq[me].phase == settling) && acq[me].round < ROUNDS_OF(me) ->
+      printf("%d gives back what it was granted\n", me);
       acq[me].staleFence = (acq[me].phase == settling -> acq[me].fence : acq[me].staleFence);
       ask(me)
     }
 #ifndef NO_RENEWAL
   :: d_step {
       TRUSTS(me) ->
+      printf("%d renews\n", me);
       acq[me].renews = true;
       acq[me].earns = TRUSTED;
       acq[me].renewed = 0;
-          acq[me].heals = false
+      acq[me].heals = false
     }
   :: d_step {
       TRUSTS(me) && acq[me].renews && !acq[me].heals && COUNT(acq[me].renewed) >= MAJORITY ->
+      printf("%d is renewed\n", me);
       SEEN(acq[me].earns > acq[me].trust, RENEWAL);
       acq[me].trust = HIGHER(acq[me].earns, acq[me].trust);
       acq[me].heals = true;
@@ -262,7 +269,8 @@ inline vote(me, n) {
     node[n].fence = PROPOSES(reading); \
     node[n].settled = false; \
     node[n].left = TTL; \
-    node[n].round = acq[me].round \
+    node[n].round = acq[me].round; \
+    printf("node %d grants it to %d, proposes %d; the answer is lost\n", n, me, node[n].fence) \
   }
 
 #define GRANTS_AND_TELLS(reading) d_step { \
@@ -273,10 +281,12 @@ inline vote(me, n) {
     node[n].settled = false; \
     node[n].left = TTL; \
     node[n].round = acq[me].round; \
+    printf("node %d grants it to %d, proposes %d\n", n, me, node[n].fence); \
     vote(me, n) \
   }
 
 inline settle(n, told) {
+  printf("node %d is told fence %d\n", n, told);
   node[n].fence = (node[n].settled -> HIGHER(told, node[n].fence) : told);
   node[n].settled = true;
   node[n].high = HIGHER(node[n].high, node[n].fence)
@@ -314,6 +324,7 @@ proctype Wire(byte me; byte n) {
       acq[me].phase == asking && acq[me].due > 0 && node[n].votes && OWNS(me, n) && (acq[me].granted & BIT(n)) == 0 ->
       node[n].left = TTL;
       node[n].round = acq[me].round;
+      printf("node %d has it for %d already, with %d\n", n, me, node[n].fence);
       vote(me, n)
     }
   :: d_step { IS_SETTLING(me) && OWNS(me, n) && node[n].votes -> settle(n, acq[me].fence) }
@@ -322,10 +333,17 @@ proctype Wire(byte me; byte n) {
       settle(n, acq[me].fence);
       acq[me].told = acq[me].told | BIT(n)
     }
-  :: d_step { acq[me].phase == over && OWNS(me, n) -> free(n) }
+  :: d_step { acq[me].phase == over && OWNS(me, n) -> printf("node %d frees it of %d\n", n, me); free(n) }
 #if ROUNDS > 1
-  :: d_step { acq[me].staleFence > 0 && OWNS(me, n) && node[n].votes && SETTLES_STALE(me, n) -> settle(n, acq[me].staleFence) }
-  :: d_step { OWNS(me, n) && FREES_STALE(me, n) -> free(n) }
+  :: d_step {
+      acq[me].staleFence > 0 && OWNS(me, n) && node[n].votes && SETTLES_STALE(me, n) ->
+      settle(n, acq[me].staleFence)
+    }
+  :: d_step {
+      OWNS(me, n) && FREES_STALE(me, n) ->
+      printf("node %d frees it of an earlier round of %d\n", n, me);
+      free(n)
+    }
 #endif
 #ifndef NO_RENEWAL
   :: d_step { acq[me].renews && acq[me].phase == over && node[n].votes && OWNS(me, n) -> node[n].left = TTL }
@@ -336,6 +354,7 @@ proctype Wire(byte me; byte n) {
     }
   :: d_step {
       acq[me].heals && acq[me].earns > TRUSTED - HEALS_FOR && node[n].votes && MAY_HEAL(me, n) ->
+      printf("node %d is given it back for %d\n", n, me);
       SEEN(highest == acq[me].fence, HEALING);
       node[n].owner = me;
       node[n].left = TTL;
@@ -357,6 +376,7 @@ proctype Memory(byte n) {
       restarts < RESTARTS && COUNT(VOTING) == NODES && MAY_BE_USED(n) ->
       use(n);
       restarts++;
+      printf("node %d restarts empty\n", n);
       free(n);
       node[n].high = 0;
 #ifndef NO_QUARANTINE
@@ -369,6 +389,7 @@ proctype Memory(byte n) {
   :: d_step {
       !node[n].votes && node[n].wait == 0 && COUNT(node[n].asked) >= ENOUGH ->
       SEEN(node[n].floor > 0, READMISSION);
+      printf("node %d votes again, above %d\n", n, node[n].floor);
       node[n].high = node[n].floor;
       node[n].votes = true;
       node[n].asked = 0;
@@ -382,6 +403,7 @@ proctype Time() {
   byte me, n;
   do
   :: d_step {
+      printf("time passes\n");
 #ifdef COUNTS_OWNED
       /* Whoever trusts has a majority, but for the nodes that have lost their memory. */
       for (ALL(me)) {
@@ -405,7 +427,7 @@ proctype Time() {
           acq[me].fence = 0;
           acq[me].staleFence = 0;
           acq[me].renews = false;
-          acq[me].heals = false
+      acq[me].heals = false
         :: else
         fi
       }

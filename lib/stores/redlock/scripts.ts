@@ -78,7 +78,7 @@ return { now, 1, 0 }
   },
   claim: {
     name: 'claim',
-    sha1: '7f063a444a288c64d47f0760a63fedfdd65249b5',
+    sha1: 'f50a838214165368d5be92fe5f5d601a7ea3329d',
     source: `-- One node's vote on a claim.
 --
 -- KEYS[1] the node   KEYS[2] the lease (see parts/lease.lua)   KEYS[3] the mark of the unit of work, if the claim names one
@@ -138,7 +138,7 @@ end
 -- A lease on one node, a hash that expires with it:
 --   token     its owner's; empty while the key is only kept taken
 --   fence     the one it was handed out with, or this node's proposal for it
---   settled   1 when a majority was told that fence
+--   settled   1 when it was told that fence; one that was handed out is settled on a majority
 --   round     which claim of its owner's asked for it last: what belongs to an earlier one comes too late
 --   instance  who holds it, for people
 --   since     when it was granted here, ms
@@ -182,7 +182,7 @@ return { now, 1, fence, '0' }
   },
   heal: {
     name: 'heal',
-    sha1: '48c90ff7806f92b6b061fcea98931fc927dfc3a2',
+    sha1: '9ad3dc98353ef454011276bffa0cf206d28bad86',
     source: `-- Gives the node back a lease that it lost and a majority has: same token, same fence. Never one that another took.
 --
 -- KEYS[1] the node   KEYS[2] the lease (see parts/lease.lua)
@@ -236,7 +236,7 @@ end
 -- A lease on one node, a hash that expires with it:
 --   token     its owner's; empty while the key is only kept taken
 --   fence     the one it was handed out with, or this node's proposal for it
---   settled   1 when a majority was told that fence
+--   settled   1 when it was told that fence; one that was handed out is settled on a majority
 --   round     which claim of its owner's asked for it last: what belongs to an earlier one comes too late
 --   instance  who holds it, for people
 --   since     when it was granted here, ms
@@ -387,7 +387,7 @@ return { now, run, votes and 1 or 0, wait, digits(high), longest }
   },
   release: {
     name: 'release',
-    sha1: 'c878a005d3f314274fa966d957c10dc2c0b25f08',
+    sha1: 'dbc4041bf715e7bf9c4e3019d9ffc6c5f9269f3b',
     source: `-- Frees what is still the token's on this node, and nothing else (rule 7). Also in quarantine, where it counts for nothing.
 --
 -- KEYS[1] the node   KEYS[2] the lease (see parts/lease.lua)   KEYS[3] the mark of the unit of work, if it is done
@@ -442,7 +442,7 @@ end
 -- A lease on one node, a hash that expires with it:
 --   token     its owner's; empty while the key is only kept taken
 --   fence     the one it was handed out with, or this node's proposal for it
---   settled   1 when a majority was told that fence
+--   settled   1 when it was told that fence; one that was handed out is settled on a majority
 --   round     which claim of its owner's asked for it last: what belongs to an earlier one comes too late
 --   instance  who holds it, for people
 --   since     when it was granted here, ms
@@ -476,7 +476,7 @@ return { now, votes and (owned and 1 or 0) or 5, wait }
   },
   renew: {
     name: 'renew',
-    sha1: '2b671a162ba461f71f4fbebd5c4d7d2fc6a1bec7',
+    sha1: '14051272fefdda8bf0d904651c7c7774febe3b88',
     source: `-- Prolongs many leases on one node, in one step. Never shortens, never re-creates, never takes (rule 5).
 --
 -- KEYS[1] the node   KEYS[2] and on: for each hold the lease (see parts/lease.lua)
@@ -530,7 +530,7 @@ end
 -- A lease on one node, a hash that expires with it:
 --   token     its owner's; empty while the key is only kept taken
 --   fence     the one it was handed out with, or this node's proposal for it
---   settled   1 when a majority was told that fence
+--   settled   1 when it was told that fence; one that was handed out is settled on a majority
 --   round     which claim of its owner's asked for it last: what belongs to an earlier one comes too late
 --   instance  who holds it, for people
 --   since     when it was granted here, ms

@@ -5,7 +5,7 @@ export const LONGEST_TTL = 86_400_000;
 
 /** One node's vote on a claim. */
 export type Vote =
-  /** `settled` when a majority was told this fence before: the token holds the key already. */
+  /** `settled` when the node was told this fence before: where a majority says so, it may have been handed out. */
   | { readonly kind: 'granted'; readonly fence: number; readonly settled: boolean }
   /** `by` tells one holder from another, and is no secret. */
   | { readonly kind: 'held'; readonly waitMs: number; readonly by: string }

@@ -1,7 +1,7 @@
 -- A lease on one node, a hash that expires with it:
 --   token     its owner's; empty while the key is only kept taken
 --   fence     the one it was handed out with, or this node's proposal for it
---   settled   1 when a majority was told that fence
+--   settled   1 when it was told that fence; one that was handed out is settled on a majority
 --   round     which claim of its owner's asked for it last: what belongs to an earlier one comes too late
 --   instance  who holds it, for people
 --   since     when it was granted here, ms
