@@ -122,7 +122,7 @@ describe('Whatever majorities are seen, clocks disagree and nodes restart empty'
     'fences grow and there is one holder, with %i nodes (rules 1 and 8)',
     async (count) => {
       // As many as a slow machine comes to in its time.
-      const most = { numRuns: 8_000, interruptAfterTimeLimit: 20_000, endOnFailure: true };
+      const most = { numRuns: 8_000, interruptAfterTimeLimit: 8_000, endOnFailure: true };
       await fc.assert(rightFor(count), most);
     },
     60_000,
